@@ -11,6 +11,8 @@ use crate::{Artifact, Extension, Json, Message, Usage};
 pub const COST: &str = "https://proto-labs.ai/a2a/ext/cost-v1";
 /// One tool call, on the progress message that tells of it.
 pub const TOOL_CALL: &str = "https://proto-labs.ai/a2a/ext/tool-call-v1";
+/// The server knows `Idempotency-Key`: a message that is sent again with the same key joins the first one.
+pub const IDEMPOTENCY_KEY: &str = "urn:sabir:a2a:ext:idempotency-key-v1";
 
 /// How a card declares `COST`.
 pub fn cost_extension() -> Extension {

@@ -3,12 +3,13 @@
 //! `guard` decides what may be dialled on a caller's behalf: which URLs, which addresses, which ports. `client` is the
 //! HTTP client that dials it; its connector asks the guard, so no request can get around it. `webhooks`
 //! delivers what the store's outbox has, with retries. `cards` fetches the cards of other servers and verifies their
-//! signatures; `jose` has the keys and signatures, which our own cards get as well.
+//! signatures, and `remote` calls their agents; `jose` has the keys and signatures, which our own cards get as well.
 
 pub mod cards;
 pub mod client;
 pub mod guard;
 pub mod jose;
+pub mod remote;
 pub mod webhooks;
 
 pub use client::{Client, DialError, Limits, Request, Response, Roots};

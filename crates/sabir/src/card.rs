@@ -281,7 +281,7 @@ mod tests {
             1,
         );
         let card = sabir_wire::read_card(&text).unwrap();
-        FetchedCard { url: "https://a.example/.well-known/agent-card.json".into(), text, card }
+        FetchedCard { url: "https://a.example/.well-known/agent-card.json".into(), text, card, faults: Vec::new() }
     }
 
     fn valid(covers: CardMembers, trust: Trust) -> SignatureCheck {

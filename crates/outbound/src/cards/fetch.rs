@@ -6,9 +6,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{HeaderValue, StatusCode, header};
-use sabir_model::Card;
-use sabir_wire::read_card;
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+use sabir_model::{Card, Violation};
+use sabir_wire::{LenientCard, read_card_leniently};
 
 use crate::client::{Client, DialError, Limits, Request, Roots};
 use crate::guard::{EgressPolicy, Guard, Refusal, SystemResolver, Target};
@@ -35,6 +35,8 @@ pub struct FetchedCard {
     pub url: String,
     pub text: String,
     pub card: Card,
+    /// What is wrong with it, and was left out.
+    pub faults: Vec<Violation>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -74,32 +76,7 @@ impl CardClient {
     }
 
     pub async fn card(&self) -> Result<FetchedCard, CardError> {
-        let mut places = places(&self.url).into_iter().peekable();
-        while let Some(url) = places.next() {
-            match self.card_at(url).await {
-                Err(CardError::Status { status: StatusCode::NOT_FOUND, .. }) if places.peek().is_some() => {}
-                Err(CardError::Status { status: StatusCode::NOT_FOUND, .. }) => break,
-                outcome => return outcome,
-            }
-        }
-        Err(CardError::NotFound(self.url.clone()))
-    }
-
-    async fn card_at(&self, url: String) -> Result<FetchedCard, CardError> {
-        let mut request = Request::get(&url, self.timeout).following(REDIRECTS);
-        request.headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
-        let response = match self.client.send(request).await {
-            Ok(response) => response,
-            Err(error) => return Err(CardError::Dial { url, error }),
-        };
-        if response.status != StatusCode::OK {
-            return Err(CardError::Status { url, status: response.status });
-        }
-        let text = sabir_wire::json::check_text(&response.body);
-        match text.and_then(|text| Ok((text.to_owned(), read_card(text)?))) {
-            Ok((text, card)) => Ok(FetchedCard { url, text, card }),
-            Err(error) => Err(CardError::NotACard { url, why: error.to_string() }),
-        }
+        fetch_card(&self.client, &self.url, HeaderMap::new(), self.timeout).await
     }
 
     /// An error is a sentence about the key set.
@@ -113,13 +90,78 @@ impl CardClient {
     }
 }
 
-/// Where the card of this URL may be, most likely first.
+/// Looks for a card at the places where servers have it. `headers` are shown to the server of this URL alone, with all of
+/// its requests.
+pub async fn fetch_card(
+    client: &Client,
+    url: &str,
+    headers: HeaderMap,
+    timeout: Duration,
+) -> Result<FetchedCard, CardError> {
+    let mut refusal = None;
+    for place in places(url) {
+        match card_at(client, place, headers.clone(), timeout).await {
+            Err(CardError::Status { status: StatusCode::NOT_FOUND, .. }) => {}
+            // Another place may still have it, but if none has, this is what to tell.
+            Err(error @ (CardError::Status { .. } | CardError::NotACard { .. })) => {
+                refusal.get_or_insert(error);
+            }
+            outcome => return outcome,
+        }
+    }
+    Err(refusal.unwrap_or_else(|| CardError::NotFound(url.to_owned())))
+}
+
+async fn card_at(
+    client: &Client,
+    url: String,
+    headers: HeaderMap,
+    timeout: Duration,
+) -> Result<FetchedCard, CardError> {
+    let mut request = Request::get(&url, timeout).following(REDIRECTS);
+    request.headers = headers;
+    request.headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+    let response = match client.send(request).await {
+        Ok(response) => response,
+        Err(error) => return Err(CardError::Dial { url, error }),
+    };
+    if response.status != StatusCode::OK {
+        return Err(CardError::Status { url, status: response.status });
+    }
+    let text = sabir_wire::json::check_text(&response.body).map(|text| text.trim_start_matches('\u{feff}'));
+    match text.and_then(|text| Ok((text.to_owned(), read_card_leniently(text, &server_of(&url))?))) {
+        Ok((text, LenientCard { card, faults })) => Ok(FetchedCard { url, text, card, faults }),
+        Err(error) => Err(CardError::NotACard { url, why: error.to_string() }),
+    }
+}
+
+/// Where the card of this URL may be, most likely first. A URL that is not the root may be the address for calls, whose
+/// server has its card at the root.
 fn places(url: &str) -> Vec<String> {
     let path = url.split(['?', '#']).next().unwrap_or(url);
     if path.contains("/.well-known/") || path.ends_with(".json") {
         return vec![url.to_owned()];
     }
-    WELL_KNOWN.iter().map(|place| format!("{}{place}", path.trim_end_matches('/'))).collect()
+    let below = |base: &str| WELL_KNOWN.map(|place| format!("{}{place}", base.trim_end_matches('/')));
+    let root = origin(path);
+    let mut places: Vec<String> = below(path).into();
+    if path.trim_end_matches('/') != root {
+        places.extend(below(root));
+    }
+    places
+}
+
+/// `https://a.example` of `https://a.example/b/c`.
+fn origin(url: &str) -> &str {
+    let host = url.find("://").map_or(0, |at| at + 3);
+    url[host..].find('/').map_or(url, |end| &url[..host + end])
+}
+
+/// What the card's URL says about the server: all before the well-known path.
+fn server_of(card: &str) -> String {
+    let path = card.split(['?', '#']).next().unwrap_or(card);
+    let server = path.split("/.well-known/").next().unwrap_or(path);
+    if server.ends_with(".json") { format!("{}/", origin(server)) } else { format!("{server}/") }
 }
 
 #[cfg(test)]
@@ -130,7 +172,15 @@ mod tests {
     fn a_url_is_a_server_or_a_card() {
         for (url, expected) in [
             ("http://a", &["http://a/.well-known/agent-card.json", "http://a/.well-known/agent.json"][..]),
-            ("http://a/x/?q", &["http://a/x/.well-known/agent-card.json", "http://a/x/.well-known/agent.json"]),
+            (
+                "http://a/x/?q",
+                &[
+                    "http://a/x/.well-known/agent-card.json",
+                    "http://a/x/.well-known/agent.json",
+                    "http://a/.well-known/agent-card.json",
+                    "http://a/.well-known/agent.json",
+                ],
+            ),
             ("http://a/.well-known/agent.json", &["http://a/.well-known/agent.json"]),
             ("http://a/card.json?v=1", &["http://a/card.json?v=1"]),
         ] {

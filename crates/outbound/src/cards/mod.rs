@@ -3,5 +3,5 @@
 mod fetch;
 mod verify;
 
-pub use fetch::{CardClient, CardError, FetchedCard};
+pub use fetch::{CardClient, CardError, FetchedCard, fetch_card};
 pub use verify::{KeySource, SignatureCheck, Trust, Verdict};

@@ -61,6 +61,10 @@ impl FetchedCard {
     /// Checks each signature. An error says why there is nothing to check.
     pub async fn verify(&self, client: &CardClient, source: &KeySource) -> Result<Vec<SignatureCheck>, String> {
         let signatures = &self.card.signatures;
+        // A signature that cannot be read was left out with other faults; the card must not look unsigned for that.
+        if let Some(fault) = self.faults.iter().find(|fault| fault.field.starts_with("signatures")) {
+            return Err(format!("its signatures cannot be read: {} {}", fault.field, fault.description));
+        }
         if signatures.is_empty() {
             return Err("the card has no signature".to_owned());
         }

@@ -59,6 +59,25 @@ impl DialError {
         }
     }
 
+    /// Whether some of the request may have reached the host. `false`: there was no connection, so nothing was done.
+    pub fn may_have_left(&self) -> bool {
+        match self {
+            DialError::Refused(_)
+            | DialError::Dns { .. }
+            | DialError::ConnectTimeout
+            | DialError::Connect(_)
+            | DialError::Tls(_) => false,
+            DialError::Timeout
+            | DialError::Broken { .. }
+            | DialError::Malformed { .. }
+            | DialError::HeadTooLarge
+            | DialError::BodyTooLarge { .. }
+            | DialError::BodyTimeout { .. }
+            | DialError::BodyBroken { .. }
+            | DialError::TooManyRedirects(_) => true,
+        }
+    }
+
     /// What the sentence leaves out; never for remote callers.
     pub fn detail(&self) -> Option<&str> {
         match self {

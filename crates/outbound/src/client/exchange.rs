@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use super::connector::Connector;
 use super::error::DialError;
 use super::limits::Limits;
+use super::open_response::OpenResponse;
 use super::redirect;
 use super::request::{Request, Response, without_connection_headers};
 use super::tls::{Roots, Tls};
@@ -77,13 +78,32 @@ impl Client {
         Err(DialError::TooManyRedirects(request.redirects))
     }
 
-    async fn exchange(&self, target: &Target, request: &Request, deadline: Instant) -> Result<Response, DialError> {
+    /// Sends a request whose response is read piece by piece; the time limit is for its head. Redirects are not followed.
+    pub async fn open(&self, mut request: Request) -> Result<OpenResponse, DialError> {
+        let deadline = Instant::now() + request.timeout.min(LONGEST);
+        request.headers = without_connection_headers(request.headers);
+        let target = Target::parse(&request.url)?;
+        let (head, body) = self.start(&target, &request, deadline).await?;
+        Ok(OpenResponse { status: head.status, headers: head.headers, body, limit: self.body_limit })
+    }
+
+    /// Until the head of the response is there.
+    async fn start(
+        &self,
+        target: &Target,
+        request: &Request,
+        deadline: Instant,
+    ) -> Result<(http::response::Parts, Incoming), DialError> {
         let mut outgoing = http::Request::new(Full::new(request.body.clone()));
         *outgoing.method_mut() = request.method.clone();
         *outgoing.uri_mut() = target.to_uri();
         *outgoing.headers_mut() = request.headers.clone();
         let answer = timeout_at(deadline, self.inner.request(outgoing)).await.map_err(|_| DialError::Timeout)?;
-        let (head, body) = answer.map_err(|error| DialError::from_hyper(&error))?.into_parts();
+        Ok(answer.map_err(|error| DialError::from_hyper(&error))?.into_parts())
+    }
+
+    async fn exchange(&self, target: &Target, request: &Request, deadline: Instant) -> Result<Response, DialError> {
+        let (head, body) = self.start(target, request, deadline).await?;
         let status = head.status;
         let body = match timeout_at(deadline, read(body, self.body_limit)).await {
             Ok(Ok(body)) => body,
@@ -105,13 +125,13 @@ const WINDOW: u32 = 65_535;
 const SMALLEST_BUFFER: usize = 8192;
 
 /// Why a body was not read to its end.
-enum Excess {
+pub(super) enum Excess {
     TooLarge,
     Broken(String),
 }
 
 /// Reads a body up to a limit. Dropping it unread closes a HTTP/1.1 connection and resets a HTTP/2 stream.
-async fn read(mut body: Incoming, limit: usize) -> Result<Bytes, Excess> {
+pub(super) async fn read(mut body: Incoming, limit: usize) -> Result<Bytes, Excess> {
     if body.size_hint().lower() > limit as u64 {
         return Err(Excess::TooLarge);
     }

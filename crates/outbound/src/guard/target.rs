@@ -42,7 +42,7 @@ pub struct Target {
     pub host: Host,
     pub port: u16,
     /// Begins with `/`, ASCII, without fragment.
-    path_and_query: String,
+    pub(crate) path_and_query: String,
 }
 
 impl Target {

@@ -251,8 +251,7 @@ async fn forged_signatures_are_refused_with_the_reason() {
             &es256,
             |signature| signature["signature"] = json!(""),
             unchanged,
-            "what http://HOST/.well-known/agent-card.json answered is no card: invalid parameters: \
-             signatures[0].signature ",
+            "its signatures cannot be read: signatures[0].signature is required",
         ),
         (
             &es256,

@@ -1,0 +1,50 @@
+//! A response whose body is still arriving, such as a stream of events.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use tokio::time::timeout;
+
+use super::error::DialError;
+use super::exchange::{Excess, read};
+use super::request::Response;
+
+/// The head of a response, and its body as it comes. Dropping it ends the exchange.
+pub struct OpenResponse {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub(super) body: Incoming,
+    pub(super) limit: usize,
+}
+
+impl OpenResponse {
+    /// The next bytes; `None`: the body is complete. Nothing within `patience` is an error.
+    pub async fn chunk(&mut self, patience: Duration) -> Result<Option<Bytes>, DialError> {
+        let status = self.status;
+        loop {
+            let frame = timeout(patience, self.body.frame()).await.map_err(|_| DialError::BodyTimeout { status })?;
+            let Some(frame) = frame else { return Ok(None) };
+            let frame = frame.map_err(|error| DialError::BodyBroken { status, detail: error.to_string() })?;
+            // Trailers say nothing here.
+            if let Ok(data) = frame.into_data()
+                && !data.is_empty()
+            {
+                return Ok(Some(data));
+            }
+        }
+    }
+
+    /// The whole body, within the limit of the client and this time.
+    pub async fn complete(self, patience: Duration) -> Result<Response, DialError> {
+        let OpenResponse { status, headers, body, limit } = self;
+        match timeout(patience, read(body, limit)).await {
+            Ok(Ok(body)) => Ok(Response { status, headers, body }),
+            Ok(Err(Excess::TooLarge)) => Err(DialError::BodyTooLarge { status, limit }),
+            Ok(Err(Excess::Broken(detail))) => Err(DialError::BodyBroken { status, detail }),
+            Err(_) => Err(DialError::BodyTimeout { status }),
+        }
+    }
+}

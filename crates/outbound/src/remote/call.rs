@@ -1,0 +1,362 @@
+//! Calls of a remote agent.
+//!
+//! What changes nothing, or nothing twice, is asked again when the connection fails. A message is sent again only where
+//! the server cannot have acted on it: no byte left, the server asks for it, the server knows idempotency keys, or the
+//! task's id is ours (0.1). Otherwise its outcome is unknown, and that is what the caller is told.
+
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use sabir_model::{AgentId, Call, PushCall, TaskId};
+use sabir_wire::{PeerCall, PeerErrorKind, PeerProtocol, PeerRequest, ProtocolVersion, Received};
+use tokio::time::{Instant, sleep};
+
+use super::address::trust;
+use super::back_off::BackOff;
+use super::discovery::{Discovered, choose, without_card};
+use super::error::RemoteError;
+use super::settings::{RemoteSettings, WireEvent};
+use super::stream::RemoteStream;
+use crate::cards::{CardError, fetch_card};
+use crate::client::{Client, Limits, OpenResponse, Request};
+use crate::guard::{EgressPolicy, Guard, SystemResolver};
+
+/// A remote agent. Cheap to clone; clones share connections and what is known of the agent.
+#[derive(Clone)]
+pub struct Remote {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    client: Client,
+    settings: RemoteSettings,
+    policy: EgressPolicy,
+    discovered: RwLock<Option<Arc<Discovered>>>,
+    next_id: AtomicU64,
+}
+
+/// So often a call is made again that changes nothing.
+const TRIES: usize = 3;
+/// A server that wants to be left alone for longer is not waited for in a single call.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+impl Remote {
+    pub fn new(settings: RemoteSettings) -> Result<Self, RemoteError> {
+        let mut policy = settings.policy.clone();
+        for url in [Some(&settings.url), settings.card_url.as_ref(), settings.endpoint.as_ref()].into_iter().flatten() {
+            trust(&mut policy, url).map_err(|refusal| CardError::Url { url: url.clone(), refusal })?;
+        }
+        let guard = Guard::new(policy.clone(), Arc::new(SystemResolver::default()));
+        let limits = Limits { body: settings.largest_answer, idle_per_host: 256, ..Limits::default() };
+        let client = Client::new(Arc::new(guard), limits, settings.roots.clone());
+        let inner = Inner { client, settings, policy, discovered: RwLock::new(None), next_id: AtomicU64::new(1) };
+        Ok(Remote { inner: Arc::new(inner) })
+    }
+
+    pub fn settings(&self) -> &RemoteSettings {
+        &self.inner.settings
+    }
+
+    /// What is known of the agent; its card is fetched if nothing is known yet.
+    pub async fn discovered(&self) -> Result<Arc<Discovered>, RemoteError> {
+        let known = self.inner.discovered.read().unwrap_or_else(PoisonError::into_inner).clone();
+        match known {
+            Some(known) => Ok(known),
+            None => self.discover().await,
+        }
+    }
+
+    /// Fetches the card, also if one is known.
+    pub async fn discover(&self) -> Result<Arc<Discovered>, RemoteError> {
+        let Inner { client, settings, policy, discovered, .. } = &*self.inner;
+        let url = settings.card_url.as_ref().unwrap_or(&settings.url);
+        let found = match fetch_card(client, url, settings.headers.clone(), settings.call_timeout).await {
+            Ok(card) => choose(card, settings, policy)?,
+            Err(error @ (CardError::NotFound(_) | CardError::Status { .. } | CardError::NotACard { .. })) => {
+                without_card(settings).ok_or(RemoteError::Card(error))?
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let found = Arc::new(found);
+        *discovered.write().unwrap_or_else(PoisonError::into_inner) = Some(found.clone());
+        Ok(found)
+    }
+
+    /// Makes a call that is answered once. A send with `Delivery::Stream` is for `stream`.
+    pub async fn call(&self, call: &Call) -> Result<Received, RemoteError> {
+        self.call_page(call, None).await
+    }
+
+    /// The same for a list that continues at the token of the page before.
+    pub async fn call_page(&self, call: &Call, page_token: Option<&str>) -> Result<Received, RemoteError> {
+        self.repeat(call, |protocol| self.try_call(call, page_token, protocol)).await
+    }
+
+    /// Opens a stream: a send with `Delivery::Stream`, or a subscription. `last_event_id` resumes it where the server can.
+    pub async fn stream(&self, call: &Call, last_event_id: Option<&str>) -> Result<RemoteStream, RemoteError> {
+        self.repeat(call, |protocol| self.try_stream(call, last_event_id, protocol)).await
+    }
+
+    /// Tries a call until it works or must not be made again. A server that does not know the method is tried in other
+    /// versions: cards are often wrong about them, and nothing was done.
+    async fn repeat<T, F>(&self, call: &Call, attempt: impl Fn(PeerProtocol) -> F) -> Result<T, RemoteError>
+    where
+        F: Future<Output = Result<T, RemoteError>>,
+    {
+        let promised = self.discovered().await?.endpoint.protocol;
+        let mut others = other_versions(promised, call).into_iter();
+        let mut protocol = promised;
+        let mut first_error = None;
+        let mut back_off = BackOff::after_failures();
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let error = match attempt(protocol).await {
+                Ok(done) => {
+                    self.speak(protocol);
+                    return Ok(done);
+                }
+                Err(error) => error,
+            };
+            if matches!(error.peer_kind(), Some(PeerErrorKind::MethodNotFound | PeerErrorKind::Version)) {
+                first_error.get_or_insert(error);
+                match others.next() {
+                    Some(other) => protocol = other,
+                    None => return Err(first_error.expect("it was set above")),
+                }
+                continue;
+            }
+            if tries >= TRIES || !self.may_repeat(call, &error).await {
+                // What another version than the promised one says is of no use.
+                return Err(outcome_of(call, first_error.filter(|_| error.did_nothing()).unwrap_or(error)));
+            }
+            let wait = back_off.next(error.retry_after());
+            if wait > LONGEST_WAIT {
+                return Err(outcome_of(call, error));
+            }
+            sleep(wait).await;
+        }
+    }
+
+    /// Whether a call that failed may be made once more.
+    pub async fn may_repeat(&self, call: &Call, error: &RemoteError) -> bool {
+        if !error.is_transient() {
+            return false;
+        }
+        !matches!(call, Call::Send(_)) || error.did_nothing() || self.repeats_are_safe().await
+    }
+
+    /// Whether the server recognises a message that it has got already.
+    pub async fn repeats_are_safe(&self) -> bool {
+        let Ok(known) = self.discovered().await else { return false };
+        known.knows_idempotency_keys() || known.endpoint.protocol.version() == ProtocolVersion::V0_1
+    }
+
+    async fn try_call(
+        &self,
+        call: &Call,
+        page_token: Option<&str>,
+        protocol: PeerProtocol,
+    ) -> Result<Received, RemoteError> {
+        let started = Instant::now();
+        let timeout = match call {
+            Call::Send(_) => self.inner.settings.send_timeout,
+            _ => self.inner.settings.call_timeout,
+        };
+        let (response, request) = self.open(call, page_token, None, protocol, timeout).await?;
+        let left = timeout.saturating_sub(started.elapsed());
+        self.read_whole(response, &request, protocol, task_of(call), left).await
+    }
+
+    async fn try_stream(
+        &self,
+        call: &Call,
+        last_event_id: Option<&str>,
+        protocol: PeerProtocol,
+    ) -> Result<RemoteStream, RemoteError> {
+        let settings = &self.inner.settings;
+        let (response, request) = self.open(call, None, last_event_id, protocol, settings.call_timeout).await?;
+        let is_stream = response
+            .headers
+            .get(header::CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .is_some_and(|value| value.trim_start().to_ascii_lowercase().starts_with("text/event-stream"));
+        if response.status.is_success() && is_stream {
+            return Ok(RemoteStream::events(
+                response,
+                protocol,
+                request.operation,
+                task_of(call).cloned(),
+                settings.largest_answer,
+                settings.stream_silence,
+                settings.observer.clone(),
+            ));
+        }
+        let received = self.read_whole(response, &request, protocol, task_of(call), settings.send_timeout).await?;
+        Ok(RemoteStream::single(received, protocol, request.operation))
+    }
+
+    async fn read_whole(
+        &self,
+        response: OpenResponse,
+        request: &PeerRequest,
+        protocol: PeerProtocol,
+        task: Option<&TaskId>,
+        patience: Duration,
+    ) -> Result<Received, RemoteError> {
+        let retry_after = retry_after(&response.headers);
+        let response = response.complete(patience).await?;
+        let status = response.status.as_u16();
+        if let Some(observer) = &self.inner.settings.observer {
+            observer(WireEvent::Response { status, body: &response.body });
+        }
+        let read = protocol.read_response(request.operation, task, status, &response.body);
+        read.map_err(|error| RemoteError::Peer { error, retry_after })
+    }
+
+    /// Sends a request, until the head of its answer is there.
+    async fn open(
+        &self,
+        call: &Call,
+        page_token: Option<&str>,
+        last_event_id: Option<&str>,
+        protocol: PeerProtocol,
+        timeout: Duration,
+    ) -> Result<(OpenResponse, PeerRequest), RemoteError> {
+        let known = self.discovered().await?;
+        let call = with_tenant(call, known.endpoint.tenant.as_ref());
+        let id = self.inner.next_id.fetch_add(1, Ordering::Relaxed);
+        let peer = PeerCall { call: &call, page_token, last_event_id };
+        let request = protocol.request(&peer, id).map_err(|error| RemoteError::NotInVersion(error.to_string()))?;
+        let mut response = self.dial(&request, &known.endpoint.url, timeout).await?;
+        let mut request = request;
+        if matches!(response.status.as_u16(), 404 | 405)
+            && let Some(other) = request.with_other_verb()
+        {
+            response = self.dial(&other, &known.endpoint.url, timeout).await?;
+            request = other;
+        }
+        Ok((response, request))
+    }
+
+    async fn dial(
+        &self,
+        request: &PeerRequest,
+        endpoint: &str,
+        timeout: Duration,
+    ) -> Result<OpenResponse, RemoteError> {
+        let url = request.url(endpoint);
+        if let Some(observer) = &self.inner.settings.observer {
+            observer(WireEvent::Request {
+                verb: request.verb,
+                url: &url,
+                headers: &request.headers,
+                body: &request.body,
+            });
+        }
+        let method = Method::from_bytes(request.verb.as_bytes()).expect("a verb of HTTP");
+        let mut headers = self.inner.settings.headers.clone();
+        for (name, value) in &request.headers {
+            // What a header cannot carry (an extension's name with a line break) is left out.
+            if let Ok(value) = HeaderValue::from_str(value) {
+                headers.insert(HeaderName::from_static(name), value);
+            }
+        }
+        let outgoing = Request { method, url, headers, body: request.body.clone().into(), timeout, redirects: 0 };
+        Ok(self.inner.client.open(outgoing).await?)
+    }
+
+    /// Remembers that the agent speaks another version than its card says.
+    fn speak(&self, protocol: PeerProtocol) {
+        let is_known =
+            |known: &Option<Arc<Discovered>>| known.as_ref().is_none_or(|known| known.endpoint.protocol == protocol);
+        if is_known(&self.inner.discovered.read().unwrap_or_else(PoisonError::into_inner)) {
+            return;
+        }
+        let mut known = self.inner.discovered.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known.as_ref().filter(|found| found.endpoint.protocol != protocol) {
+            let mut changed = (**found).clone();
+            changed.notes.push(format!("the agent does not speak {}; {protocol} works", changed.endpoint.protocol));
+            changed.endpoint.protocol = protocol;
+            *known = Some(Arc::new(changed));
+        }
+    }
+}
+
+/// What is told of a message that may have arrived.
+fn outcome_of(call: &Call, error: RemoteError) -> RemoteError {
+    match (call, &error) {
+        (Call::Send(_), RemoteError::Dial(dial)) if dial.may_have_left() => {
+            RemoteError::OutcomeUnknown(error.to_string())
+        }
+        (Call::Send(_), RemoteError::Peer { error: peer, retry_after: None })
+            if peer.kind == PeerErrorKind::Unavailable && matches!(peer.status, 502 | 504) =>
+        {
+            RemoteError::OutcomeUnknown(error.to_string())
+        }
+        _ => error,
+    }
+}
+
+fn task_of(call: &Call) -> Option<&TaskId> {
+    match call {
+        Call::Send(send) => send.message.task.as_ref(),
+        Call::Get(get) => Some(&get.task),
+        Call::Cancel(cancel) => Some(&cancel.task),
+        Call::Subscribe(subscribe) => Some(&subscribe.task),
+        Call::Push(PushCall::Get { task, .. } | PushCall::List { task, .. } | PushCall::Delete { task, .. }) => {
+            Some(task)
+        }
+        Call::Push(PushCall::Set { config, .. }) => config.task.as_ref(),
+        Call::List(_) | Call::ExtendedCard { .. } => None,
+    }
+}
+
+fn with_tenant<'c>(call: &'c Call, tenant: Option<&AgentId>) -> Cow<'c, Call> {
+    if call.agent() == tenant {
+        return Cow::Borrowed(call);
+    }
+    let mut call = call.clone();
+    let agent = match &mut call {
+        Call::Send(send) => &mut send.agent,
+        Call::Get(get) => &mut get.agent,
+        Call::List(list) => &mut list.agent,
+        Call::Cancel(cancel) => &mut cancel.agent,
+        Call::Subscribe(subscribe) => &mut subscribe.agent,
+        Call::Push(
+            PushCall::Set { agent, .. }
+            | PushCall::Get { agent, .. }
+            | PushCall::List { agent, .. }
+            | PushCall::Delete { agent, .. },
+        )
+        | Call::ExtendedCard { agent } => agent,
+    };
+    *agent = tenant.cloned();
+    Cow::Owned(call)
+}
+
+/// Versions in which a server may know a call that it does not know in the promised one.
+fn other_versions(promised: PeerProtocol, call: &Call) -> Vec<PeerProtocol> {
+    if matches!(call, Call::List(_) | Call::Push(_) | Call::ExtendedCard { .. }) {
+        return Vec::new();
+    }
+    let mut versions = vec![ProtocolVersion::V0_3, ProtocolVersion::V0_1, ProtocolVersion::V1_0];
+    // 0.1 needs a name for the task, and on the wire 0.2 is 0.3.
+    let names_task = !matches!(call, Call::Send(send) if send.message.task.is_none());
+    versions.retain(|version| match version {
+        ProtocolVersion::V0_1 => names_task,
+        ProtocolVersion::V0_3 => promised.version() != ProtocolVersion::V0_2,
+        _ => true,
+    });
+    let others = versions.into_iter().filter_map(|version| PeerProtocol::new(version, promised.binding()));
+    others.filter(|other| *other != promised).collect()
+}
+
+/// Seconds; the other form, a date, is read as a short wait.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
+    Some(text.parse().map_or(Duration::from_secs(5), Duration::from_secs))
+}

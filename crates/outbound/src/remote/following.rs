@@ -1,0 +1,500 @@
+//! Following one remote task until its turn is over, whatever happens to the connection.
+//!
+//! ```text
+//!             stream refused, or none offered
+//!   Start ─────────────────────────────────────────────▶ Polling ──▶ Over
+//!     │ stream opened                                     ▲  │ task is settled or waits
+//!     ▼            stream broke              no subscribe │  ▼
+//!   Streaming ───────────────────▶ Broken ────────────────┘  Over
+//!     ▲                              │ subscribed again (with the last event's id, if there is one)
+//!     └──────────────────────────────┘
+//! ```
+//!
+//! A stream that resumes with numbered events, or begins with the whole task, leaves no gap. After one that does neither,
+//! pieces of artifacts are not believed: the whole task is asked for instead. What is new is told by the mirror.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use sabir_model::{
+    Call, ContextId, Event, Get, Message, OnFinishedSubscribe, Part, Send, Status, Subscribe, Task, TaskId, Wanted,
+};
+use sabir_wire::{PeerErrorKind, PeerResponse, Received};
+use tokio::time::{Instant, sleep};
+
+use super::back_off::BackOff;
+use super::call::Remote;
+use super::error::RemoteError;
+use super::mirror::{Mirror, Update, ends_turn};
+use super::stream::{Frame, RemoteStream};
+
+/// What happened to a task that is followed.
+#[derive(Debug)]
+pub enum Step {
+    /// The remote agent has the task, under these ids.
+    Known {
+        task: TaskId,
+        context: ContextId,
+    },
+    Update(Update),
+    /// The agent answered without a task; nothing follows.
+    Replied(Box<Message>),
+    /// The turn is over: the task is settled, or waits for its caller. Nothing follows.
+    Over {
+        status: Status,
+        /// What the agent said last in the history, where it made nothing and the status says nothing.
+        last_words: Option<Vec<Part>>,
+    },
+    /// The connection is lost, and it is tried again. For people who wait.
+    Trouble(String),
+}
+
+pub struct Following {
+    remote: Remote,
+    stage: Stage,
+    task: Option<TaskId>,
+    context: Option<ContextId>,
+    mirror: Mirror,
+    steps: VecDeque<Step>,
+    /// The id of the last event, by which the stream can be resumed.
+    cursor: Option<String>,
+    /// Whether pieces of artifacts can be believed: nothing was missed between them.
+    is_gapless: bool,
+    /// A piece of an artifact was not believed, so the whole task has news.
+    has_news: bool,
+    last_asked: Instant,
+    can_subscribe: bool,
+    failures: BackOff,
+    polls: BackOff,
+    failing_since: Option<Instant>,
+}
+
+enum Stage {
+    Start(Box<Send>),
+    Streaming { stream: Box<RemoteStream>, is_first_frame: bool, began: Began },
+    Broken,
+    Polling,
+    Over,
+}
+
+/// How a stream began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Began {
+    /// With the message that made the task, or woke it: all events are in it.
+    BySend,
+    BySubscription,
+}
+
+/// Where pieces of artifacts cannot be believed, the whole task is looked at so often at most.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+
+/// For how long frames that follow the last status are waited for.
+const AFTER_THE_END: Duration = Duration::from_millis(200);
+
+impl Following {
+    /// Sends a message, and follows what becomes of it. `mirror` knows what was passed on of the task before.
+    pub fn send(remote: Remote, send: Send, mirror: Mirror) -> Self {
+        let task = send.message.task.clone();
+        let context = send.message.context.clone();
+        Self { task, context, ..Self::new(remote, Stage::Start(Box::new(send)), mirror) }
+    }
+
+    /// Follows a task that the remote agent has.
+    pub fn task(remote: Remote, task: TaskId, mirror: Mirror) -> Self {
+        Self { task: Some(task), ..Self::new(remote, Stage::Broken, mirror) }
+    }
+
+    fn new(remote: Remote, stage: Stage, mirror: Mirror) -> Self {
+        Following {
+            remote,
+            stage,
+            task: None,
+            context: None,
+            mirror,
+            steps: VecDeque::new(),
+            cursor: None,
+            is_gapless: true,
+            has_news: false,
+            last_asked: Instant::now(),
+            can_subscribe: true,
+            failures: BackOff::after_failures(),
+            polls: BackOff::between_polls(),
+            failing_since: None,
+        }
+    }
+
+    /// The id of the task, as soon as it is known.
+    pub fn task_id(&self) -> Option<&TaskId> {
+        self.task.as_ref()
+    }
+
+    /// What happens next. An error ends it: the message was not taken, or nothing more can be learned of the task. Once the
+    /// task is known, dropping the future loses nothing; before that, it may leave a message behind that nobody follows.
+    pub async fn next(&mut self) -> Result<Option<Step>, RemoteError> {
+        loop {
+            if let Some(step) = self.steps.pop_front() {
+                return Ok(Some(step));
+            }
+            match &self.stage {
+                Stage::Start(_) => self.start().await?,
+                Stage::Streaming { .. } => self.read_stream().await?,
+                Stage::Broken => self.reattach().await?,
+                Stage::Polling => self.poll().await?,
+                Stage::Over => return Ok(None),
+            }
+        }
+    }
+
+    async fn start(&mut self) -> Result<(), RemoteError> {
+        let known = self.remote.discovered().await?;
+        let Stage::Start(send) = &self.stage else { return Ok(()) };
+        let mut send = send.clone();
+        if known.streams() {
+            send.delivery = sabir_model::Delivery::Stream;
+            match self.remote.stream(&Call::Send(send.clone()), None).await {
+                Ok(stream) => {
+                    self.stage =
+                        Stage::Streaming { stream: Box::new(stream), is_first_frame: true, began: Began::BySend };
+                    return Ok(());
+                }
+                // The card promised too much.
+                Err(error) if is_refusal_to_stream(&error) => self.can_subscribe = false,
+                Err(error) => return Err(error),
+            }
+        } else {
+            self.can_subscribe = false;
+        }
+        send.delivery = sabir_model::Delivery::Immediately;
+        let received = self.remote.call(&Call::Send(send)).await?;
+        self.stage = Stage::Polling;
+        self.take_answer(received);
+        // The answer says how the task stands now, so there is no hurry to ask again.
+        if !self.is_over() {
+            self.pause().await;
+        }
+        Ok(())
+    }
+
+    async fn read_stream(&mut self) -> Result<(), RemoteError> {
+        let Stage::Streaming { stream, .. } = &mut self.stage else { return Ok(()) };
+        let failure = match stream.next().await {
+            Ok(Some(frame)) => {
+                self.note_success();
+                self.take_frame(frame).await;
+                if self.has_news && self.last_asked.elapsed() >= BETWEEN_LOOKS {
+                    self.catch_up().await;
+                }
+                return Ok(());
+            }
+            Ok(None) => RemoteError::StreamEnded,
+            Err(error) => error,
+        };
+        let Stage::Streaming { began, is_first_frame, .. } = &self.stage else { return Ok(()) };
+        // Without a task there is nothing that could be asked about.
+        if *began == Began::BySend && *is_first_frame && self.task.is_none() {
+            let is_answer = matches!(failure, RemoteError::Peer { .. });
+            let is_safe = !is_answer && self.remote.repeats_are_safe().await;
+            return Err(match failure {
+                error if is_answer || is_safe => error,
+                error => RemoteError::OutcomeUnknown(error.to_string()),
+            });
+        }
+        // An answer to the message itself: it was refused, whatever task it was for.
+        if *began == Began::BySend
+            && *is_first_frame
+            && let RemoteError::Peer { error, .. } = &failure
+            && error.kind != PeerErrorKind::Malformed
+        {
+            return Err(failure);
+        }
+        if let RemoteError::EventTooLarge(_) = &failure {
+            return Err(failure);
+        }
+        // A stream may end with a status that ends the turn and no word about it.
+        self.stage = Stage::Broken;
+        self.is_gapless = false;
+        Ok(())
+    }
+
+    async fn take_frame(&mut self, frame: Frame) {
+        let Frame { id, received } = frame;
+        let Stage::Streaming { is_first_frame, began, .. } = &mut self.stage else { return };
+        let is_first = std::mem::replace(is_first_frame, false);
+        let began = *began;
+        let is_snapshot = matches!(received.response, PeerResponse::Task(_));
+        if !is_snapshot && !self.follows(id.as_deref(), is_first, began) {
+            return;
+        }
+        if is_first && began == Began::BySubscription && is_snapshot {
+            // The whole task, and all that follows it.
+            self.is_gapless = true;
+        }
+        self.cursor = id.or(self.cursor.take());
+        self.take(received);
+        if self.is_over() {
+            self.finish().await;
+        }
+    }
+
+    /// Whether a frame with this id is to be taken. Numbers that jump show that something is missing; those that were
+    /// seen before are passed over.
+    fn follows(&mut self, id: Option<&str>, is_first: bool, began: Began) -> bool {
+        let number = |id: Option<&str>| id.and_then(|id| id.parse::<u64>().ok());
+        match (number(self.cursor.as_deref()), number(id)) {
+            (Some(last), Some(this)) if this <= last => return false,
+            // The stream has resumed exactly where it broke.
+            (Some(last), Some(this)) if this == last + 1 && is_first => self.is_gapless = true,
+            (Some(last), Some(this)) if this == last + 1 => {}
+            (Some(_), Some(_)) => self.is_gapless = false,
+            _ if is_first && began == Began::BySubscription => self.is_gapless = false,
+            _ => {}
+        }
+        true
+    }
+
+    fn take_answer(&mut self, received: Received) {
+        self.take(received);
+        if self.is_over() {
+            self.end();
+        }
+    }
+
+    fn take(&mut self, received: Received) {
+        if let Some(violation) = &received.violation {
+            tracing::debug!(%violation, "a remote agent does not follow the specification");
+        }
+        let mut updates = Vec::new();
+        match received.response {
+            PeerResponse::Message(message) => {
+                self.steps.push_back(Step::Replied(message));
+                self.stage = Stage::Over;
+            }
+            PeerResponse::Task(task) => {
+                if self.adopt(&task.id, &task.context) {
+                    self.mirror.take_snapshot(&task, &mut updates);
+                }
+            }
+            PeerResponse::Event { task, context, event } => {
+                if self.adopt(&task, &context) {
+                    self.take_event(*event, &mut updates);
+                }
+            }
+            PeerResponse::FinalEvent { task, event } => {
+                if self.adopt(&task.id, &task.context) {
+                    let whole = Task { status: self.mirror.status().cloned().unwrap_or(task.status.clone()), ..*task };
+                    let mut artifacts = Vec::new();
+                    self.mirror.take_snapshot(&whole, &mut artifacts);
+                    updates.extend(artifacts.into_iter().filter(|update| matches!(update, Update::Artifact { .. })));
+                    self.take_event(*event, &mut updates);
+                }
+            }
+            PeerResponse::Page { .. }
+            | PeerResponse::PushConfig(_)
+            | PeerResponse::PushConfigs(_)
+            | PeerResponse::Card(_)
+            | PeerResponse::Empty => {}
+        }
+        self.steps.extend(updates.into_iter().map(Step::Update));
+    }
+
+    fn take_event(&mut self, event: Event, updates: &mut Vec<Update>) {
+        match event {
+            Event::Status(change) => self.mirror.take_status(change, updates),
+            Event::Artifact(chunk) if self.is_gapless => self.mirror.take_chunk(chunk, updates),
+            // Something before it may be missing; the whole task is asked for.
+            Event::Artifact(_) => self.has_news = true,
+            Event::Created(_) => {}
+        }
+    }
+
+    /// Whether this is the task that is followed. The first one that is named is.
+    fn adopt(&mut self, task: &TaskId, context: &ContextId) -> bool {
+        let is_new = match &self.task {
+            Some(known) if known == task => self.context.as_ref() != Some(context) && self.context.is_none(),
+            // A message to a task may be answered with another one: its server goes on there.
+            Some(_) if self.mirror.status().is_none() => true,
+            Some(_) => return false,
+            None => true,
+        };
+        if is_new {
+            self.task = Some(task.clone());
+            self.context = Some(context.clone());
+            if let Stage::Streaming { stream, .. } = &mut self.stage {
+                stream.set_task(task.clone());
+            }
+            self.steps.push_back(Step::Known { task: task.clone(), context: context.clone() });
+        }
+        true
+    }
+
+    fn is_over(&self) -> bool {
+        self.mirror.status().is_some_and(|status| ends_turn(status.state))
+    }
+
+    /// The turn is over by what a stream said. Reads what still comes, and asks for the whole task if something may be missing.
+    async fn finish(&mut self) {
+        let is_numbered = self.cursor.as_deref().is_some_and(|cursor| cursor.parse::<u64>().is_ok());
+        if self.is_gapless && (is_numbered || !self.mirror.may_lack_something()) {
+            self.end();
+            return;
+        }
+        self.read_rest().await;
+        if let Ok(task) = self.ask().await {
+            let mut updates = Vec::new();
+            self.mirror.take_snapshot(&task, &mut updates);
+            self.steps.extend(updates.into_iter().map(Step::Update));
+        }
+        self.end();
+    }
+
+    /// Frames that were sent after the last status, by servers that do not keep their order.
+    async fn read_rest(&mut self) {
+        if !self.is_gapless {
+            return;
+        }
+        let Stage::Streaming { stream, .. } = &mut self.stage else { return };
+        let deadline = Instant::now() + AFTER_THE_END;
+        let mut updates = Vec::new();
+        while let Ok(Ok(Some(frame))) = tokio::time::timeout_at(deadline, stream.next()).await {
+            if let PeerResponse::Event { task, event, .. } = frame.received.response
+                && self.task.as_ref() == Some(&task)
+                && let Event::Artifact(chunk) = *event
+            {
+                self.mirror.take_chunk(chunk, &mut updates);
+            }
+        }
+        self.steps.extend(updates.into_iter().map(Step::Update));
+    }
+
+    fn end(&mut self) {
+        if let Some(status) = self.mirror.status().cloned() {
+            let last_words = self.mirror.last_words().map(<[Part]>::to_vec).filter(|_| status.message.is_none());
+            self.steps.push_back(Step::Over { status, last_words });
+        }
+        self.stage = Stage::Over;
+    }
+
+    /// The connection is lost: subscribes again, or goes over to asking.
+    async fn reattach(&mut self) -> Result<(), RemoteError> {
+        let Some(task) = self.task.clone() else { return Err(RemoteError::StreamEnded) };
+        let streams = self.remote.discovered().await.is_ok_and(|known| known.streams());
+        if !self.can_subscribe || !streams {
+            self.stage = Stage::Polling;
+            return Ok(());
+        }
+        let call = Call::Subscribe(Subscribe {
+            agent: None,
+            task: task.clone(),
+            after: None,
+            on_finished: OnFinishedSubscribe::ShowEnd,
+        });
+        match self.remote.stream(&call, self.cursor.as_deref()).await {
+            Ok(stream) => {
+                self.note_success();
+                let mut stream = Box::new(stream);
+                stream.set_task(task);
+                // Most servers tell how the task stands first. One that does not is asked.
+                self.stage = Stage::Streaming { stream, is_first_frame: true, began: Began::BySubscription };
+                if self.cursor.is_none() {
+                    self.catch_up().await;
+                }
+                Ok(())
+            }
+            Err(error) => match error.peer_kind() {
+                Some(PeerErrorKind::TaskNotFound) => Err(error),
+                // A finished task cannot be subscribed to, and some servers know no subscriptions at all.
+                Some(
+                    PeerErrorKind::Unsupported
+                    | PeerErrorKind::MethodNotFound
+                    | PeerErrorKind::Invalid
+                    | PeerErrorKind::InvalidRequest
+                    | PeerErrorKind::Internal
+                    | PeerErrorKind::Malformed,
+                ) => {
+                    self.stage = Stage::Polling;
+                    Ok(())
+                }
+                _ => self.wait_after(error).await,
+            },
+        }
+    }
+
+    /// Asks for the whole task while a subscription waits to be read: what happened in between may be in neither of them.
+    async fn catch_up(&mut self) {
+        (self.has_news, self.last_asked) = (false, Instant::now());
+        if let Ok(task) = self.ask().await {
+            let mut updates = Vec::new();
+            self.adopt(&task.id, &task.context);
+            self.mirror.take_snapshot(&task, &mut updates);
+            self.steps.extend(updates.into_iter().map(Step::Update));
+            // Its events may be in the snapshot already.
+            self.is_gapless = false;
+            if self.is_over() {
+                self.end();
+            }
+        }
+    }
+
+    async fn poll(&mut self) -> Result<(), RemoteError> {
+        match self.ask().await {
+            Ok(task) => {
+                self.note_success();
+                let mut updates = Vec::new();
+                self.adopt(&task.id, &task.context);
+                self.mirror.take_snapshot(&task, &mut updates);
+                if updates.iter().any(|update| matches!(update, Update::Artifact { .. })) {
+                    self.polls.reset();
+                }
+                self.steps.extend(updates.into_iter().map(Step::Update));
+                if self.is_over() {
+                    self.end();
+                } else if self.steps.is_empty() {
+                    self.pause().await;
+                }
+                Ok(())
+            }
+            Err(error) if error.peer_kind() == Some(PeerErrorKind::TaskNotFound) => Err(error),
+            Err(error) => self.wait_after(error).await,
+        }
+    }
+
+    async fn pause(&mut self) {
+        let wait = self.polls.next(None);
+        sleep(wait).await;
+    }
+
+    async fn ask(&self) -> Result<Task, RemoteError> {
+        let Some(task) = self.task.clone() else { return Err(RemoteError::StreamEnded) };
+        let call = Call::Get(Get { agent: None, task, history: None, earlier: Wanted::No });
+        match self.remote.call(&call).await?.response {
+            PeerResponse::Task(task) => Ok(*task),
+            _ => Err(RemoteError::StreamEnded),
+        }
+    }
+
+    fn note_success(&mut self) {
+        self.failing_since = None;
+        self.failures.reset();
+    }
+
+    /// Waits before the next try, or gives up.
+    async fn wait_after(&mut self, error: RemoteError) -> Result<(), RemoteError> {
+        let limit = self.remote.settings().unreachable_timeout;
+        let since = *self.failing_since.get_or_insert_with(Instant::now);
+        if !error.is_transient() {
+            return Err(error);
+        }
+        if since.elapsed() >= limit {
+            return Err(RemoteError::Unreachable(limit, error.to_string()));
+        }
+        let wait = self.failures.next(error.retry_after());
+        self.steps.push_back(Step::Trouble(error.to_string()));
+        sleep(wait).await;
+        Ok(())
+    }
+}
+
+/// The server does not stream, whatever its card says. Nothing was done.
+fn is_refusal_to_stream(error: &RemoteError) -> bool {
+    matches!(error.peer_kind(), Some(PeerErrorKind::Unsupported | PeerErrorKind::MethodNotFound))
+}

@@ -1,0 +1,400 @@
+//! What has been received of a remote task, and what is new in what comes next.
+//!
+//! A stream may break, repeat itself or be answered with the whole task again. The mirror knows what was passed on
+//! already, so that each thing is passed on once, whichever way it comes: as a piece of an artifact or within a snapshot.
+//! It is pure; `Following` feeds it.
+
+use std::sync::Arc;
+
+use sabir_model::{Artifact, ArtifactId, Chunk, Content, Json, Message, Part, Role, State, Status, StatusChange, Task};
+
+/// Something that is new.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Update {
+    /// A piece of an artifact, or all of it.
+    Artifact { artifact: Artifact, append: bool, last: bool, metadata: Option<Json> },
+    /// A status that is not the last one of its turn.
+    Progress(StatusChange),
+}
+
+#[derive(Debug, Default)]
+pub struct Mirror {
+    artifacts: Vec<MirroredArtifact>,
+    /// The last one that was seen.
+    status: Option<Status>,
+    /// The last words of the agent in the history, for servers that answer there and nowhere else.
+    last_words: Option<Vec<Part>>,
+    received: Received,
+}
+
+/// How what was received came.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Received {
+    /// Pieces that were appended.
+    appended: bool,
+    artifacts: bool,
+    /// Something does not fit: a piece for an artifact that never began, or one behind its last piece.
+    is_odd: bool,
+}
+
+#[derive(Debug)]
+struct MirroredArtifact {
+    id: ArtifactId,
+    /// Neighbouring texts are one, however they were cut.
+    parts: Vec<Part>,
+    is_closed: bool,
+}
+
+impl Mirror {
+    /// `artifacts` are those that were passed on before, by a run that has ended.
+    pub fn new(artifacts: &[Arc<Artifact>]) -> Self {
+        let known = artifacts.iter().map(|artifact| MirroredArtifact {
+            id: artifact.id.clone(),
+            parts: joined(&artifact.parts),
+            is_closed: false,
+        });
+        Mirror { artifacts: known.collect(), ..Mirror::default() }
+    }
+
+    pub fn status(&self) -> Option<&Status> {
+        self.status.as_ref()
+    }
+
+    /// What the agent said last in the history, where it made nothing else.
+    pub fn last_words(&self) -> Option<&[Part]> {
+        self.last_words.as_deref().filter(|_| self.artifacts.is_empty())
+    }
+
+    /// Whether the whole task should be asked for once more before it is believed to be complete. Only a stream whose
+    /// events are numbered shows by itself that nothing is missing.
+    pub fn may_lack_something(&self) -> bool {
+        self.received.is_odd || self.received.appended || !self.received.artifacts
+    }
+
+    /// Takes the task as it is now.
+    pub fn take_snapshot(&mut self, task: &Task, updates: &mut Vec<Update>) {
+        for artifact in &task.artifacts {
+            self.received.artifacts = true;
+            self.take_whole(artifact, updates);
+        }
+        let answer = task.history.iter().rev().take_while(|message| message.role == Role::Agent).last();
+        self.last_words = answer.map(|message| message.parts.clone()).filter(|parts| !parts.is_empty());
+        self.take_status(
+            StatusChange {
+                status: task.status.clone(),
+                is_final: task.status.state.is_terminal(),
+                input: Vec::new(),
+                begins_turn: false,
+                usage: None,
+                metadata: None,
+            },
+            updates,
+        );
+    }
+
+    fn take_whole(&mut self, artifact: &Artifact, updates: &mut Vec<Update>) {
+        let parts = joined(&artifact.parts);
+        let update = |parts: Vec<Part>, append| Update::Artifact {
+            artifact: Artifact { parts, ..artifact.clone() },
+            append,
+            last: false,
+            metadata: None,
+        };
+        let Some(known) = self.artifacts.iter_mut().find(|known| known.id == artifact.id) else {
+            self.artifacts.push(MirroredArtifact { id: artifact.id.clone(), parts: parts.clone(), is_closed: false });
+            updates.push(update(parts, false));
+            return;
+        };
+        match rest(&known.parts, &parts) {
+            Rest::Nothing => {}
+            Rest::More(more) => {
+                known.parts = parts;
+                updates.push(update(more, true));
+            }
+            Rest::Different => {
+                known.parts.clone_from(&parts);
+                updates.push(update(parts, false));
+            }
+        }
+    }
+
+    /// Takes a piece of an artifact from a stream.
+    pub fn take_chunk(&mut self, chunk: Chunk, updates: &mut Vec<Update>) {
+        self.received.artifacts = true;
+        let Chunk { artifact, append, last, metadata, .. } = chunk;
+        let artifact = Arc::unwrap_or_clone(artifact);
+        let known = self.artifacts.iter_mut().find(|known| known.id == artifact.id);
+        let append = match known {
+            Some(known) if append => {
+                self.received.appended = true;
+                self.received.is_odd |= known.is_closed;
+                extend(&mut known.parts, &artifact.parts);
+                known.is_closed = last;
+                true
+            }
+            Some(known) => {
+                let parts = joined(&artifact.parts);
+                let is_same = known.parts == parts;
+                known.parts = parts;
+                known.is_closed = last;
+                // The same frame once more.
+                if is_same {
+                    return;
+                }
+                false
+            }
+            None => {
+                self.received.is_odd |= append;
+                let (id, parts) = (artifact.id.clone(), joined(&artifact.parts));
+                self.artifacts.push(MirroredArtifact { id, parts, is_closed: last });
+                false
+            }
+        };
+        updates.push(Update::Artifact { artifact, append, last, metadata });
+    }
+
+    /// Takes a status. One that ends the turn is no update: `status` has it.
+    pub fn take_status(&mut self, change: StatusChange, updates: &mut Vec<Update>) {
+        let is_over = self.status.as_ref().is_some_and(|status| status.state.is_terminal());
+        let is_known = self.status.as_ref().is_some_and(|known| is_same_status(known, &change.status));
+        if is_over || is_known {
+            return;
+        }
+        self.status = Some(change.status.clone());
+        if !ends_turn(change.status.state) {
+            updates.push(Update::Progress(change));
+        }
+    }
+}
+
+/// Terminal states, and those that wait for the caller.
+pub fn ends_turn(state: State) -> bool {
+    state.is_terminal() || state.is_waiting()
+}
+
+fn is_same_status(known: &Status, other: &Status) -> bool {
+    let parts = |message: &Option<Arc<Message>>| message.as_ref().map(|message| message.parts.clone());
+    known.state == other.state && known.time == other.time && parts(&known.message) == parts(&other.message)
+}
+
+/// The parts with neighbouring texts joined, as our own store keeps them.
+fn joined(parts: &[Part]) -> Vec<Part> {
+    let mut all = Vec::with_capacity(parts.len().min(16));
+    extend(&mut all, parts);
+    all
+}
+
+fn extend(parts: &mut Vec<Part>, more: &[Part]) {
+    for part in more {
+        match (parts.last_mut().and_then(plain_text_mut), plain_text(part)) {
+            (Some(text), Some(more)) => text.push_str(more),
+            (None, Some("")) => {}
+            _ => parts.push(part.clone()),
+        }
+    }
+}
+
+fn plain_text(part: &Part) -> Option<&str> {
+    match &part.content {
+        Content::Text(text) if is_plain(part) => Some(text),
+        _ => None,
+    }
+}
+
+fn plain_text_mut(part: &mut Part) -> Option<&mut String> {
+    let is_plain = is_plain(part);
+    match &mut part.content {
+        Content::Text(text) if is_plain => Some(text),
+        _ => None,
+    }
+}
+
+fn is_plain(part: &Part) -> bool {
+    part.filename.is_none() && part.media_type.is_none() && part.metadata.is_none()
+}
+
+/// What a whole artifact has beyond what is known of it.
+#[derive(Debug, PartialEq, Eq)]
+enum Rest {
+    /// It is the same, or an older state of it.
+    Nothing,
+    More(Vec<Part>),
+    Different,
+}
+
+fn rest(known: &[Part], whole: &[Part]) -> Rest {
+    let same = known.iter().zip(whole).take_while(|(known, whole)| known == whole).count();
+    let (known, whole) = (&known[same..], &whole[same..]);
+    match (known, whole) {
+        ([], []) => Rest::Nothing,
+        ([], more) => Rest::More(more.to_vec()),
+        // The store of a server may lag behind its stream.
+        (_, []) => Rest::Nothing,
+        ([known], [first, more @ ..]) => match (plain_text(known), plain_text(first)) {
+            (Some(known), Some(text)) if text.starts_with(known) => {
+                let mut rest = vec![Part::text(&text[known.len()..])];
+                rest.extend_from_slice(more);
+                Rest::More(rest)
+            }
+            (Some(known), Some(text)) if more.is_empty() && known.starts_with(text) => Rest::Nothing,
+            _ => Rest::Different,
+        },
+        _ => Rest::Different,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use sabir_model::{AgentId, Birth, ContextId, MessageId, Owner, TaskId, Timestamp};
+
+    use super::*;
+
+    fn artifact(id: &str, texts: &[&str]) -> Artifact {
+        Artifact::new(ArtifactId::parse(id).unwrap(), texts.iter().map(|text| Part::text(*text)).collect())
+    }
+
+    fn chunk(id: &str, text: &str, append: bool) -> Chunk {
+        Chunk { index: 0, artifact: artifact(id, &[text]).into(), append, last: false, metadata: None }
+    }
+
+    fn status(state: State, text: &str, time: i64) -> Status {
+        let message = Message::new(MessageId::parse("m").unwrap(), Role::Agent, vec![Part::text(text)]);
+        let message = (!text.is_empty()).then(|| Arc::new(message));
+        Status { state, message, time: Timestamp::from_millis(time) }
+    }
+
+    fn snapshot(state: State, artifacts: &[Artifact]) -> Task {
+        Task {
+            id: TaskId::parse("t").unwrap(),
+            context: ContextId::parse("c").unwrap(),
+            agent: AgentId::parse("remote").unwrap(),
+            owner: Owner::anonymous(),
+            born: Birth(10),
+            created: Timestamp::default(),
+            status: status(state, "", 0),
+            turn_over: state.is_terminal(),
+            artifacts: artifacts.iter().cloned().map(Arc::new).collect(),
+            open: Vec::new(),
+            history: Vec::new(),
+            metadata: None,
+            usage: None,
+            seq: 0,
+        }
+    }
+
+    enum Input {
+        Chunk(Chunk),
+        Snapshot(Task),
+        Status(State, &'static str, i64),
+    }
+
+    fn feed(mirror: &mut Mirror, input: Input) -> Vec<Update> {
+        let mut updates = Vec::new();
+        match input {
+            Input::Chunk(chunk) => mirror.take_chunk(chunk, &mut updates),
+            Input::Snapshot(task) => mirror.take_snapshot(&task, &mut updates),
+            Input::Status(state, text, time) => {
+                let status = status(state, text, time);
+                let is_final = status.state.is_terminal();
+                let change =
+                    StatusChange { status, is_final, input: vec![], begins_turn: false, usage: None, metadata: None };
+                mirror.take_status(change, &mut updates);
+            }
+        }
+        updates
+    }
+
+    fn say(updates: Vec<Update>) -> String {
+        let each = updates.into_iter().map(|update| match update {
+            Update::Artifact { artifact, append, .. } => {
+                let texts: Vec<&str> = artifact.parts.iter().filter_map(Part::as_text).collect();
+                format!("{}{}{}", artifact.id, if append { "+" } else { "=" }, texts.join("|"))
+            }
+            Update::Progress(change) => {
+                let text = change.status.message.map(|message| format!(" {}", message.parts[0].as_text().unwrap()));
+                format!("{:?}{}", change.status.state, text.unwrap_or_default())
+            }
+        });
+        each.collect::<Vec<_>>().join(", ")
+    }
+
+    #[test]
+    fn each_thing_is_passed_on_once() {
+        use Input::{Chunk, Snapshot, Status};
+        let working = |artifacts: &[Artifact]| Snapshot(snapshot(State::Working, artifacts));
+        for (inputs, expected) in [
+            (vec![Chunk(chunk("a", "x", false)), Chunk(chunk("a", "y", true))], "a=x; a+y"),
+            // The same first frame again, and a snapshot with what is known.
+            (vec![Chunk(chunk("a", "x", false)), Chunk(chunk("a", "x", false))], "a=x; "),
+            (vec![Chunk(chunk("a", "x", false)), working(&[artifact("a", &["x"])])], "a=x; Working"),
+            // A snapshot has more, or less, or something else.
+            (
+                vec![Chunk(chunk("a", "x", false)), working(&[artifact("a", &["x", "y", "z"]), artifact("b", &["q"])])],
+                "a=x; a+yz, b=q, Working",
+            ),
+            (vec![Chunk(chunk("a", "xyz", false)), working(&[artifact("a", &["x"])])], "a=xyz; Working"),
+            (vec![Chunk(chunk("a", "xyz", false)), working(&[artifact("a", &["xa"])])], "a=xyz; a=xa, Working"),
+            (vec![Chunk(chunk("a", "xyz", false)), working(&[])], "a=xyz; Working"),
+            // A piece for an artifact that never began is its beginning.
+            (vec![Chunk(chunk("a", "y", true)), working(&[artifact("a", &["x", "y"])])], "a=y; a=xy, Working"),
+            // Statuses that say the same, and those behind the end.
+            (
+                vec![
+                    Status(State::Working, "one", 1),
+                    Status(State::Working, "one", 1),
+                    Status(State::Working, "one", 2),
+                    Status(State::Working, "two", 2),
+                ],
+                "Working one; ; Working one; Working two",
+            ),
+            (vec![Status(State::Completed, "", 1), Status(State::Working, "late", 2), working(&[])], "; ; "),
+        ] {
+            let mut mirror = Mirror::default();
+            let said: Vec<String> = inputs.into_iter().map(|input| say(feed(&mut mirror, input))).collect();
+            assert_eq!(said.join("; "), expected);
+        }
+    }
+
+    #[test]
+    fn what_an_earlier_run_passed_on_is_known() {
+        let mut mirror = Mirror::new(&[Arc::new(artifact("a", &["x"]))]);
+        let task = snapshot(State::Working, &[artifact("a", &["x", "y"])]);
+        assert_eq!(say(feed(&mut mirror, Input::Snapshot(task))), "a+y, Working");
+    }
+
+    proptest! {
+        /// Whatever is cut, repeated as a snapshot or resumed, the caller ends up with what the remote has.
+        #[test]
+        fn the_copy_ends_up_equal(texts in prop::collection::vec("[ab]{0,3}", 1..12), snapshots in prop::collection::vec(any::<bool>(), 12)) {
+            let mut mirror = Mirror::default();
+            let mut copy = String::new();
+            let mut whole: Vec<&str> = Vec::new();
+            let mut missed = false;
+            for (index, text) in texts.iter().enumerate() {
+                whole.push(text);
+                let input = if snapshots[index] || missed {
+                    missed = false;
+                    Input::Snapshot(snapshot(State::Working, &[artifact("a", &whole)]))
+                } else if index % 4 == 3 {
+                    // Lost on the way; the next one is a snapshot.
+                    missed = true;
+                    continue;
+                } else {
+                    Input::Chunk(chunk("a", text, index > 0))
+                };
+                for update in feed(&mut mirror, input) {
+                    if let Update::Artifact { artifact, append, .. } = update {
+                        if !append {
+                            copy.clear();
+                        }
+                        copy.extend(artifact.parts.iter().filter_map(Part::as_text));
+                    }
+                }
+            }
+            if !missed {
+                prop_assert_eq!(copy, texts.concat());
+            }
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! Remote agents: a client for every version of A2A.
+//!
+//! `Remote` finds out how a server wants to be spoken to (`discovery`) and makes single calls (`call`). `Following` keeps
+//! to one task until it settles, over broken connections, restarts and servers that cannot stream; `Mirror` sees to it
+//! that nothing is passed on twice. The requests and answers themselves are `wire`'s.
+
+mod address;
+mod back_off;
+mod call;
+mod discovery;
+mod error;
+mod event_stream;
+mod following;
+mod mirror;
+mod settings;
+mod stream;
+
+pub use call::Remote;
+pub use discovery::{Discovered, Endpoint};
+pub use error::RemoteError;
+pub use event_stream::{EventParser, EventTooLarge, ServerEvent};
+pub use following::{Following, Step};
+pub use mirror::{Mirror, Update, ends_turn};
+pub use settings::{Observer, RemoteSettings, WireEvent};
+pub use stream::{Frame, RemoteStream};

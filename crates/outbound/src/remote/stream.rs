@@ -1,0 +1,122 @@
+//! A stream of a remote agent: events as they come, each read by its dialect.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use sabir_model::TaskId;
+use sabir_wire::{Operation, PeerError, PeerErrorKind, PeerProtocol, Received};
+
+use super::error::RemoteError;
+use super::event_stream::{EventParser, ServerEvent};
+use super::settings::{Observer, WireEvent};
+use crate::client::OpenResponse;
+
+/// One frame of a stream.
+#[derive(Debug)]
+pub struct Frame {
+    /// The id by which the stream can be resumed behind this frame.
+    pub id: Option<String>,
+    pub received: Received,
+}
+
+/// An open stream. Dropping it hangs up, which changes nothing for the task.
+pub struct RemoteStream {
+    source: Source,
+    pub(super) protocol: PeerProtocol,
+    pub(super) operation: Operation,
+    pub(super) observer: Option<Observer>,
+    /// Frames that name no task are about this one.
+    task: Option<TaskId>,
+}
+
+enum Source {
+    Events(Box<Events>),
+    /// Some servers answer a streaming call with one plain answer.
+    Single(Option<Received>),
+}
+
+struct Events {
+    response: OpenResponse,
+    parser: EventParser,
+    pending: VecDeque<ServerEvent>,
+    silence: Duration,
+    /// The last bytes have come; what is pending may be cut off.
+    is_over: bool,
+}
+
+impl RemoteStream {
+    pub(super) fn events(
+        response: OpenResponse,
+        protocol: PeerProtocol,
+        operation: Operation,
+        task: Option<TaskId>,
+        limit: usize,
+        silence: Duration,
+        observer: Option<Observer>,
+    ) -> Self {
+        let parser = EventParser::new(limit);
+        let events = Events { response, parser, pending: VecDeque::new(), silence, is_over: false };
+        let source = Source::Events(Box::new(events));
+        RemoteStream { source, protocol, operation, observer, task }
+    }
+
+    pub(super) fn single(received: Received, protocol: PeerProtocol, operation: Operation) -> Self {
+        RemoteStream { source: Source::Single(Some(received)), protocol, operation, observer: None, task: None }
+    }
+
+    /// From now on, frames that name no task are about this one.
+    pub fn set_task(&mut self, task: TaskId) {
+        self.task = Some(task);
+    }
+
+    /// The next frame; `None`: the stream has ended. A frame that makes no sense at all is passed over.
+    pub async fn next(&mut self) -> Result<Option<Frame>, RemoteError> {
+        loop {
+            let Some((event, is_cut_off)) = self.next_event().await? else {
+                return Ok(match &mut self.source {
+                    Source::Single(received) => received.take().map(|received| Frame { id: None, received }),
+                    Source::Events(_) => None,
+                });
+            };
+            if let Some(observer) = &self.observer {
+                observer(WireEvent::Frame { id: event.id.as_deref(), data: &event.data });
+            }
+            // Some servers say goodbye like a chat API.
+            if event.data.is_empty() || event.data == b"[DONE]" {
+                continue;
+            }
+            match self.protocol.read_frame(self.operation, self.task.as_ref(), &event.data) {
+                Ok(received) => return Ok(Some(Frame { id: event.id, received })),
+                Err(PeerError { kind: PeerErrorKind::Malformed, .. }) if is_cut_off => return Ok(None),
+                Err(error @ PeerError { kind: PeerErrorKind::Malformed, .. }) => {
+                    tracing::debug!(%error, "a frame of a remote stream makes no sense and is passed over");
+                    return Err(RemoteError::Peer { error, retry_after: None });
+                }
+                Err(error) => return Err(RemoteError::Peer { error, retry_after: None }),
+            }
+        }
+    }
+
+    /// The next event, and whether the stream ended in the middle of it.
+    async fn next_event(&mut self) -> Result<Option<(ServerEvent, bool)>, RemoteError> {
+        let Source::Events(events) = &mut self.source else { return Ok(None) };
+        let Events { response, parser, pending, silence, is_over } = &mut **events;
+        loop {
+            if let Some(event) = pending.pop_front() {
+                return Ok(Some((event, *is_over && pending.is_empty())));
+            }
+            if *is_over {
+                return Ok(None);
+            }
+            let mut events = Vec::new();
+            match response.chunk(*silence).await? {
+                Some(bytes) => parser.feed(&bytes, &mut events)?,
+                None => {
+                    parser.finish(&mut events);
+                    *is_over = true;
+                }
+            }
+            pending.extend(events);
+        }
+    }
+}
