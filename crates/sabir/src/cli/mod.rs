@@ -1,0 +1,86 @@
+//! The command line. Values are taken as text here; the settings table says what they mean, so that a flag, a
+//! variable and a file are judged by the same words.
+//!
+//! This file is the table of contents: a new command is a variant of `CliCommand`, a file with its flags and a row in
+//! `docs/reference/command-line.md`.
+
+mod audit;
+mod bench;
+mod card;
+mod push;
+mod running_server;
+mod secrets;
+mod serve;
+mod tasks;
+
+use clap::{Parser, Subcommand};
+
+pub use audit::{AuditOptions, Since};
+pub use bench::BenchOptions;
+pub use card::CardOptions;
+pub use push::{DeliveryIds, PushCommand};
+pub use running_server::RunningServer;
+pub use secrets::{KeyCommand, TokenCommand};
+pub use serve::{AgentsOptions, CliOptions, ConfigOptions};
+pub use tasks::{AssignOptions, TasksCommand};
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "sabir",
+    version,
+    about = "Puts any agent on the A2A network, for clients of every protocol version",
+    arg_required_else_help = true,
+    subcommand_required = true,
+    after_help = "Examples:
+  sabir serve                        the demo agent on 127.0.0.1:41242
+  sabir serve --agent claude-code    Claude Code, in the folder where you are
+  sabir serve --config sabir.toml    the agents of a file
+  sabir agents                       what is configured, and what is installed here
+  sabir agents --check               whether the configured programs really answer
+  sabir config                       what would be used, and where it is set
+  sabir push list                    webhooks that could not be delivered yet, or not at all
+  sabir audit                        who did what to which task, of the last day
+  sabir key new                      a key that encrypts the secrets of webhooks
+  sabir card https://example.com     what an A2A server says of itself, and with --verify who signed it
+  sabir bench http://127.0.0.1:41242 how fast a server is, and whether it is right
+
+Exit codes: 0 all went well, 1 something failed, 2 the command line or the configuration is wrong."
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub command: CliCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum CliCommand {
+    /// Run the server until it gets SIGTERM or Ctrl-C
+    #[command(after_help = serve::SERVE_HELP)]
+    Serve(CliOptions),
+    /// Print the settings that serve would use, and where each comes from
+    #[command(after_help = serve::CONFIG_HELP)]
+    Config(ConfigOptions),
+    /// List the agents that are configured and the programs that are installed
+    #[command(after_help = serve::AGENTS_HELP)]
+    Agents(AgentsOptions),
+    /// See, retry and drop deliveries of webhooks at a running server
+    #[command(subcommand, after_help = push::PUSH_HELP)]
+    Push(PushCommand),
+    /// Show the card of an A2A server, and verify its signatures
+    #[command(after_help = card::CARD_HELP)]
+    Card(CardOptions),
+    /// Show who did what to which task, at a running server
+    #[command(after_help = audit::AUDIT_HELP)]
+    Audit(AuditOptions),
+    /// Manage tasks at a running server
+    #[command(subcommand)]
+    Tasks(TasksCommand),
+    /// Make keys
+    #[command(subcommand)]
+    Key(KeyCommand),
+    /// Make tokens for callers
+    #[command(subcommand)]
+    Token(TokenCommand),
+    /// Measure an A2A server, and check every reply of it
+    #[command(after_help = bench::BENCH_HELP)]
+    Bench(BenchOptions),
+}
