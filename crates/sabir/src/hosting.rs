@@ -16,7 +16,7 @@ use crate::config::{self, AgentKind, Config, default_of};
 use crate::descriptors::Descriptors;
 use crate::machine::Machine;
 
-/// What agents need of the environment, which only `main` reads.
+/// What agents need of the environment, which only `process_environment.rs` reads.
 #[derive(Debug, Clone)]
 pub struct Surroundings {
     /// `TCK_STREAMING_TIMEOUT`, for the conformance agent.

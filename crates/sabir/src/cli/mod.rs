@@ -1,8 +1,8 @@
 //! The command line. Values are taken as text here; the settings table says what they mean, so that a flag, a
 //! variable and a file are judged by the same words.
 //!
-//! This file is the table of contents: a new command is a variant of `CliCommand`, a file with its flags and a row in
-//! `docs/reference/command-line.md`.
+//! This file is the table of contents: a new command is a variant of `CliCommand`, a file with its flags, a line and a
+//! function in `commands.rs`, and a row in `docs/reference/command-line.md`.
 
 mod audit;
 mod bench;

@@ -1,8 +1,8 @@
 //! The configuration: from a file, the environment and the command line to one typed `Config`.
 //!
 //! `settings` and `agent_settings` are the tables of everything that can be set. `layers` puts defaults, file, environment
-//! and flags on top of each other; `origin` remembers where each value came from. Nothing outside `main` reads the
-//! process environment.
+//! and flags on top of each other; `origin` remembers where each value came from. Nothing but
+//! `process_environment.rs` reads the process environment.
 //!
 //! A new setting is a field in `sections`, a row in a table, a row in the documentation and a line in the example file;
 //! `sabir config --schema > sabir.schema.json` writes the schema again.

@@ -1,0 +1,139 @@
+//! The commands: what each one loads, what it prints, and with which code it exits. The work itself is done in the module
+//! of the command.
+//!
+//! `run` has one line for each command; a new command is a line there and a function below it.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use sabir_agents::process;
+
+use crate::cli::{
+    AgentsOptions, AssignOptions, AuditOptions, CardOptions, CliCommand, CliOptions, ConfigOptions, KeyCommand,
+    PushCommand, TasksCommand, TokenCommand,
+};
+use crate::config::{self, Audience, Problems};
+use crate::process_environment::{audience, load, load_again, log_style, machine, surroundings};
+use crate::{agents, audit, bench, card, check, descriptors, keys, push, serve, tasks, tokens};
+
+/// A token has a few dozen bytes.
+const MOST_INPUT: u64 = 64 * 1024;
+
+pub fn run(command: CliCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        CliCommand::Serve(options) => serve(options),
+        CliCommand::Config(options) => show_config(&options),
+        CliCommand::Agents(options) => show_agents(&options),
+        CliCommand::Push(command) => push(&command),
+        CliCommand::Card(options) => show_card(&options),
+        CliCommand::Audit(options) => show_audit(&options),
+        CliCommand::Tasks(TasksCommand::Assign(options)) => assign_tasks(&options),
+        CliCommand::Key(command) => make_key(&command),
+        CliCommand::Token(command) => make_token(&command),
+        CliCommand::Bench(options) => bench::run(&options).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+fn serve(options: CliOptions) -> anyhow::Result<ExitCode> {
+    let loaded = load(&options)?;
+    loaded.check_exposure()?;
+    loaded.check_tls()?;
+    let descriptors = descriptors::raise();
+    let surroundings = surroundings(descriptors, &loaded.config)?;
+    loaded.check_requirements(&surroundings.machine)?;
+    process::adopt_orphans();
+    serve::run(loaded.config, surroundings, log_style(), Box::new(move || load_again(&options)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show_config(options: &ConfigOptions) -> anyhow::Result<ExitCode> {
+    if options.schema {
+        return print(&config::schema());
+    }
+    let loaded = load(&options.options)?;
+    for refused in [loaded.check_exposure(), loaded.check_tls(), loaded.check_requirements(&machine()?)] {
+        for problem in refused.err().into_iter().flat_map(|Problems(problems)| problems) {
+            eprintln!("sabir: warning: serve would refuse this: {problem}");
+        }
+    }
+    print(&config::show(&loaded, audience()))
+}
+
+fn show_agents(options: &AgentsOptions) -> anyhow::Result<ExitCode> {
+    let loaded = load(&options.options)?;
+    let Some(only) = &options.check else {
+        return print(&agents::show(&loaded.config, &machine()?, audience()));
+    };
+    let surroundings = surroundings(descriptors::raise(), &loaded.config)?;
+    let checked = check::check(&loaded, &surroundings, only.as_deref())?;
+    print(&check::show(&checked, audience()))?;
+    Ok(match checked.iter().all(check::Checked::is_well) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+fn push(command: &PushCommand) -> anyhow::Result<ExitCode> {
+    let (text, failures) = push::run(command, audience(), load)?;
+    print(&text)?;
+    fail_with(failures.iter().map(String::as_str))
+}
+
+fn show_card(options: &CardOptions) -> anyhow::Result<ExitCode> {
+    let audience = if options.json { Audience::Program } else { audience() };
+    let report = card::run(options, audience)?;
+    print(&report.text)?;
+    for warning in &report.warnings {
+        eprintln!("sabir: warning: {warning}");
+    }
+    fail_with(report.failure.as_deref().into_iter())
+}
+
+fn show_audit(options: &AuditOptions) -> anyhow::Result<ExitCode> {
+    audit::run(options, audience(), load, &mut io::stdout())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn assign_tasks(options: &AssignOptions) -> anyhow::Result<ExitCode> {
+    print(&tasks::assign(options, audience(), load)?)
+}
+
+fn make_key(KeyCommand::New { signing, card, alg, plain }: &KeyCommand) -> anyhow::Result<ExitCode> {
+    let key = keys::NewKey::make(keys::Purpose::of(*signing, card.then_some(alg.as_str())));
+    print(&if *plain { key.plain() } else { key.show(audience()) })
+}
+
+fn make_token(command: &TokenCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        TokenCommand::New { subject, tenant, scopes, api_key } => {
+            config::check_credential(subject, scopes)?;
+            let request = tokens::TokenRequest { subject, tenant: tenant.as_deref(), scopes, is_api_key: *api_key };
+            print(&tokens::new(&request, audience()))
+        }
+        TokenCommand::Hash => {
+            let mut secret = String::new();
+            io::stdin().take(MOST_INPUT).read_to_string(&mut secret).context("cannot read the token")?;
+            print(&tokens::hash(&secret)?)
+        }
+    }
+}
+
+fn print(text: &str) -> anyhow::Result<ExitCode> {
+    match io::stdout().write_all(text.as_bytes()) {
+        // The reader has seen enough.
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
+        written => written?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints each failure; the command has failed if there is one.
+fn fail_with<'a>(failures: impl Iterator<Item = &'a str>) -> anyhow::Result<ExitCode> {
+    let mut code = ExitCode::SUCCESS;
+    for failure in failures {
+        eprintln!("sabir: {failure}");
+        code = ExitCode::FAILURE;
+    }
+    Ok(code)
+}

@@ -1,0 +1,83 @@
+//! What this process was started with: its environment, its terminal, its folder and its own program.
+//!
+//! Nothing else reads the process environment. All others are handed what they need of it, so that tests can hand them
+//! something else.
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+use sabir_agents::program::{GitLimits, Host, WarmPrograms, Workspaces, Worktrees};
+
+use crate::cli::CliOptions;
+use crate::config::{self, Audience, Config, LoadedConfig, Problems, StoreUrl};
+use crate::descriptors::Descriptors;
+use crate::hosting::Surroundings;
+use crate::machine::Machine;
+use crate::serve::LogStyle;
+
+/// Reads the configuration, and prints its warnings.
+pub fn load(options: &CliOptions) -> Result<LoadedConfig, Problems> {
+    let loaded = config::load(options, std::env::vars_os())?;
+    for warning in &loaded.warnings {
+        eprintln!("sabir: warning: {warning}");
+    }
+    Ok(loaded)
+}
+
+/// Reads the configuration of a server that runs. Its warnings were printed when the server started.
+pub fn load_again(options: &CliOptions) -> Result<Config, Problems> {
+    Ok(config::load(options, std::env::vars_os())?.config)
+}
+
+/// Who reads the standard output.
+pub fn audience() -> Audience {
+    if io::stdout().is_terminal() { Audience::Person } else { Audience::Program }
+}
+
+pub fn log_style() -> LogStyle {
+    LogStyle::choose(io::stderr().is_terminal(), std::env::var_os("NO_COLOR").as_deref())
+}
+
+pub fn machine() -> anyhow::Result<Machine> {
+    let path = std::env::var_os("PATH").unwrap_or_else(|| Machine::USUAL_PATH.into());
+    let folder = std::env::current_dir().context("cannot tell in which folder sabir was started")?;
+    Ok(Machine { path, folder })
+}
+
+pub fn surroundings(descriptors: Descriptors, config: &Config) -> anyhow::Result<Surroundings> {
+    let seconds = std::env::var("TCK_STREAMING_TIMEOUT").ok().and_then(|text| text.parse().ok());
+    let streaming_timeout = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let streaming_timeout = streaming_timeout.unwrap_or(Duration::from_secs(2));
+    let host = host(descriptors.given, &config.store.url)?;
+    Ok(Surroundings { streaming_timeout, machine: machine()?, host, descriptors })
+}
+
+fn host(open_files: Option<u64>, store: &StoreUrl) -> anyhow::Result<Host> {
+    // The running program, also when its file has been replaced since.
+    let running = Path::new("/proc/self/exe");
+    let guard = match running.exists() {
+        true => running.to_owned(),
+        false => std::env::current_exe().context("cannot tell where sabir itself is")?,
+    };
+    let database = match store {
+        StoreUrl::Sqlite(path) => Some(std::path::absolute(path).unwrap_or_else(|_| path.clone())),
+        StoreUrl::Memory => None,
+    };
+    let worktrees = Worktrees::new(worktrees_folder(database.as_deref()));
+    let variables = std::env::vars_os().collect();
+    let (warm, git_limits) = (WarmPrograms::default(), GitLimits::default());
+    let workspaces = Workspaces::default();
+    Ok(Host { guard, variables, open_files, database, warm, worktrees, git_limits, workspaces })
+}
+
+/// Worktrees lie beside the database: whoever opens that one finds what a server before it has left.
+fn worktrees_folder(database: Option<&Path>) -> PathBuf {
+    // Tasks in memory go with the server.
+    let file =
+        database.map_or_else(|| std::env::temp_dir().join(format!("sabir-{}", std::process::id())), Path::to_owned);
+    let mut name = file.into_os_string();
+    name.push("-worktrees");
+    name.into()
+}
