@@ -11,11 +11,11 @@ use sabir_agents::process;
 
 use crate::cli::{
     AgentsOptions, AssignOptions, AuditOptions, CardOptions, CliCommand, CliOptions, ConfigOptions, KeyCommand,
-    PushCommand, TasksCommand, TokenCommand,
+    ManOptions, PushCommand, TasksCommand, TokenCommand,
 };
 use crate::config::{self, Audience, Problems};
 use crate::process_environment::{audience, load, load_again, log_style, machine, surroundings};
-use crate::{agents, audit, bench, card, check, descriptors, keys, push, serve, tasks, tokens};
+use crate::{agents, audit, bench, card, check, completions, descriptors, keys, man, push, serve, tasks, tokens};
 
 /// A token has a few dozen bytes.
 const MOST_INPUT: u64 = 64 * 1024;
@@ -32,6 +32,8 @@ pub fn run(command: CliCommand) -> anyhow::Result<ExitCode> {
         CliCommand::Key(command) => make_key(&command),
         CliCommand::Token(command) => make_token(&command),
         CliCommand::Bench(options) => bench::run(&options).map(|()| ExitCode::SUCCESS),
+        CliCommand::Completions(options) => print(&completions::script(options.shell)),
+        CliCommand::Man(options) => manual(&options),
     }
 }
 
@@ -116,6 +118,13 @@ fn make_token(command: &TokenCommand) -> anyhow::Result<ExitCode> {
             io::stdin().take(MOST_INPUT).read_to_string(&mut secret).context("cannot read the token")?;
             print(&tokens::hash(&secret)?)
         }
+    }
+}
+
+fn manual(options: &ManOptions) -> anyhow::Result<ExitCode> {
+    match &options.folder {
+        Some(folder) => man::write_pages(folder).map(|()| ExitCode::SUCCESS),
+        None => print(&man::page_of_sabir().text),
     }
 }
 

@@ -7,6 +7,7 @@
 mod audit;
 mod bench;
 mod card;
+mod manual;
 mod push;
 mod running_server;
 mod secrets;
@@ -18,6 +19,7 @@ use clap::{Parser, Subcommand};
 pub use audit::{AuditOptions, Since};
 pub use bench::BenchOptions;
 pub use card::CardOptions;
+pub use manual::{CompletionsOptions, ManOptions};
 pub use push::{DeliveryIds, PushCommand};
 pub use running_server::RunningServer;
 pub use secrets::{KeyCommand, TokenCommand};
@@ -43,6 +45,8 @@ pub use tasks::{AssignOptions, TasksCommand};
   sabir key new                      a key that encrypts the secrets of webhooks
   sabir card https://example.com     what an A2A server says of itself, and with --verify who signed it
   sabir bench http://127.0.0.1:41242 how fast a server is, and whether it is right
+  sabir completions bash             a script by which the shell completes all of this
+  sabir man                          the manual page; with a folder, one for each command
 
 Exit codes: 0 all went well, 1 something failed, 2 the command line or the configuration is wrong."
 )]
@@ -83,4 +87,10 @@ pub enum CliCommand {
     /// Measure an A2A server, and check every reply of it
     #[command(after_help = bench::BENCH_HELP)]
     Bench(BenchOptions),
+    /// Print a script that completes this command line in a shell
+    #[command(after_help = manual::COMPLETIONS_HELP)]
+    Completions(CompletionsOptions),
+    /// Print the manual page of sabir, or write those of all commands
+    #[command(after_help = manual::MAN_HELP)]
+    Man(ManOptions),
 }

@@ -23,6 +23,7 @@ mod library;
 mod library_turns;
 mod logging;
 mod lost_questions;
+mod manual;
 mod many_connections;
 mod peers;
 mod process_guard;
