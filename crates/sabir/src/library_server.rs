@@ -11,8 +11,9 @@ use sabir_outbound::EgressPolicy;
 use sabir_outbound::jose::CardKey;
 use sabir_outbound::webhooks::{DispatcherSettings, SealKey, Signer, SigningKey};
 use sabir_server::{
-    AddressRange, AdminAccess, App, AuthSettings, CardSettings, CorsSettings, HostCheck, HostName, Listeners,
-    PeerLimit, RESERVED_AGENT_IDS, RequestLimits, ServerSettings, Service, Timeouts, TrustedProxies, is_path_segment,
+    AddressRange, AdminAccess, App, AuthSettings, CardSettings, CatalogueAccess, CorsSettings, HostCheck, HostName,
+    Listeners, PeerLimit, RESERVED_AGENT_IDS, RequestLimits, ServerSettings, Service, Timeouts, TrustedProxies,
+    is_path_segment,
 };
 use sabir_store::{Durability, MemoryStore, Outbox, SqliteStore, Store};
 use tokio::sync::watch;
@@ -309,6 +310,10 @@ impl Server {
                 version: env!("CARGO_PKG_VERSION").into(),
                 documentation_url: None,
                 icon_url: None,
+                catalogue: match self.public_url {
+                    Some(_) => CatalogueAccess::Everybody,
+                    None => CatalogueAccess::Callers,
+                },
                 base: self.public_url.or_else(|| first.map(|address| format!("http://{address}"))),
                 default_format: sabir_wire::CardFormat::Hybrid,
                 max_age: CARD_MAX_AGE,

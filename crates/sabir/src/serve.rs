@@ -16,8 +16,9 @@ use sabir_outbound::EgressPolicy;
 use sabir_outbound::jose::CardKey;
 use sabir_outbound::webhooks::{DispatcherSettings, SealKey, Signer, SigningKey};
 use sabir_server::{
-    AddressRange, AdminAccess, ApiKey, App, AuthSettings, CardSettings, CertificateGrant, CorsSettings, Credential,
-    HostCheck, HostName, Listeners, PeerLimit, RequestLimits, ServerSettings, Timeouts, Tls, TrustedProxies,
+    AddressRange, AdminAccess, ApiKey, App, AuthSettings, CardSettings, CatalogueAccess, CertificateGrant,
+    CorsSettings, Credential, HostCheck, HostName, Listeners, PeerLimit, RequestLimits, ServerSettings, Timeouts, Tls,
+    TrustedProxies,
 };
 use sabir_store::{AuditLog, MemoryStore, Outbox, SqliteStore, Store};
 use tokio::sync::{Notify, watch};
@@ -337,6 +338,10 @@ fn server_settings(config: &Config, max_connections: usize, addresses: &[SocketA
                 config::CardProfile::Gateway => sabir_wire::CardFormat::Gateway,
             },
             max_age: card.max_age,
+            catalogue: match config.server.public_url {
+                Some(_) => CatalogueAccess::Everybody,
+                None => CatalogueAccess::Callers,
+            },
         },
     }
 }

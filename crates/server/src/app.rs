@@ -11,7 +11,7 @@ use sabir_wire::{CardFormat, Compat};
 use crate::admin::AdminAccess;
 use crate::auth::{ApiKey, Auth, AuthSettings, Credential, RefusalLog};
 use crate::budget::Budget;
-use crate::cards::Cards;
+use crate::cards::{Cards, CatalogueAccess};
 use crate::connections::Timeouts;
 use crate::encoded_tasks::EncodedTasks;
 use crate::host::HostCheck;
@@ -97,6 +97,8 @@ pub struct CardSettings {
     /// For clients that name no version.
     pub default_format: CardFormat,
     pub max_age: Duration,
+    /// Who may read the list of the agents.
+    pub catalogue: CatalogueAccess,
 }
 
 impl App {

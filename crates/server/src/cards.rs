@@ -1,5 +1,7 @@
 //! Cards: what the server says of itself, from what it really does.
 
+mod catalogue;
+
 use std::sync::Arc;
 
 use http::request::Parts;
@@ -16,6 +18,10 @@ use crate::host::Authority;
 use crate::scheme::Scheme;
 use crate::signed_cards::{CardSigner, SignedCards};
 use crate::visible_agents::VisibleAgents;
+
+pub use catalogue::CatalogueAccess;
+
+const JSON: &str = "application/json";
 
 pub(crate) struct Cards {
     settings: CardSettings,
@@ -65,7 +71,7 @@ impl Cards {
                 body
             }
         };
-        self.cached(parts, body)
+        self.cached(parts, JSON, body)
     }
 
     /// The card of the agents that this caller may use.
@@ -92,11 +98,11 @@ impl Cards {
     pub(crate) fn agent_list(&self, parts: &Parts, agents: &VisibleAgents<'_>) -> Response<Body> {
         let mut body = Vec::with_capacity(512);
         write_agent_list(agents.ids().iter(), &mut body);
-        self.cached(parts, body)
+        self.cached(parts, JSON, body)
     }
 
     /// An answer that the client may keep for a while, or has kept.
-    fn cached(&self, parts: &Parts, body: Vec<u8>) -> Response<Body> {
+    fn cached(&self, parts: &Parts, content_type: &'static str, body: Vec<u8>) -> Response<Body> {
         let etag = HeaderValue::try_from(format!("W/\"a2a-agents-{:016x}\"", fnv1a(&body))).ok();
         let is_known = etag.as_ref().is_some_and(|etag| matches_etag(&parts.headers, etag));
         let mut response = Response::new(if is_known { Body::empty() } else { Body::from(body) });
@@ -113,7 +119,7 @@ impl Cards {
             headers.insert(header::ETAG, etag);
         }
         if !is_known {
-            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
         }
         response
     }

@@ -131,13 +131,18 @@ impl App {
             let metadata = app.auth.metadata(&app.cards.base(parts, host), resource);
             return operations::public_document(&parts.method, &metadata);
         }
-        let located = match locate(&head, &self.visible_agents(None)) {
+        let listed = self.visible_agents(None);
+        let located = match locate(&head, &listed) {
             Surface::Card { agent, format } => return app.cards.answer(format, parts, host, agent.as_ref()),
             Surface::GatewayCard(agent) => {
                 return app.cards.answer(Some(CardFormat::Gateway), parts, host, Some(&agent));
             }
             Surface::Health => return operations::alive(),
             Surface::Ready => return operations::ready(&app.engine).await,
+            Surface::Catalogue => match app.cards.public_catalogue(parts, host, &listed) {
+                Some(catalogue) => return catalogue,
+                None => Surface::Catalogue,
+            },
             located => located,
         };
         if let RequestOrigin::Refused = origin
@@ -155,6 +160,7 @@ impl App {
         let located = if app.hides_agents { locate(&head, &agents) } else { located };
         let endpoint = match located {
             Surface::Call(endpoint) => endpoint,
+            Surface::Catalogue => return self.for_this_caller(app.cards.catalogue(parts, host, &agents)),
             Surface::AgentList => return self.for_this_caller(app.cards.agent_list(parts, &agents)),
             Surface::Refused(refusal) => return response_of(refusal.reply()),
             // Of an agent that is not listed, or they would have been answered before.

@@ -136,6 +136,14 @@ impl<'a> Authority<'a> {
         }
     }
 
+    /// The name of the host, if it is one that others can look up.
+    pub(crate) fn domain(&self) -> Option<&'a str> {
+        match self.host {
+            Host::Name(name) if !is_localhost(name) => Some(name),
+            Host::Name(_) | Host::Address(_) => None,
+        }
+    }
+
     /// Whether both name the same host and port, where leaving the port out means the default one.
     pub(crate) fn is_same(&self, other: &Authority<'_>, default_port: u16) -> bool {
         self.host.is_same(&other.host) && self.port.unwrap_or(default_port) == other.port.unwrap_or(default_port)

@@ -39,6 +39,7 @@ pub use agent_ids::{RESERVED_AGENT_IDS, is_path_segment};
 pub use app::{App, CardSettings, CorsSettings, ServerSettings};
 pub use auth::jwt;
 pub use auth::{ApiKey, AuthSettings, CertificateGrant, Credential, Digest, Grant, random_secret};
+pub use cards::CatalogueAccess;
 pub use connections::Timeouts;
 pub use host::{HostCheck, HostName};
 pub use limits::RequestLimits;

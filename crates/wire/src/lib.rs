@@ -21,6 +21,7 @@ mod task_request;
 mod wire_types;
 
 mod card;
+mod catalogue;
 mod lenient;
 mod v01;
 mod v03;
@@ -47,6 +48,7 @@ pub use card::{
     CardFormat, CardMembers, LenientCard, SigningPayload, payloads_to_sign, payloads_to_verify, read_card,
     read_card_leniently, write_card,
 };
+pub use catalogue::{CATALOGUE_TYPE, Catalogue, CatalogueAgent, CatalogueHost, write_catalogue};
 pub use compat::{CancelTerminal, Compat, TerminalMessage};
 pub use decoded::Decoded;
 pub use dialect::{Dialect, Operation, Payload, PushMembers, Strictness};

@@ -27,6 +27,8 @@ pub enum Surface<'a> {
     },
     /// An operation, in one of the bindings.
     Call(Endpoint<'a>),
+    /// The AI catalogue: the agents of this server, with the addresses of their cards.
+    Catalogue,
     /// The agents behind the gateway.
     AgentList,
     /// The gateway's card of one agent.
@@ -74,7 +76,9 @@ impl Surface<'_> {
             Surface::Call(endpoint) => endpoint.responder(head),
             Surface::AgentList | Surface::GatewayCard(_) => Responder::gateway(GatewayOperation::Send),
             Surface::Refused(refused) => refused.responder.clone(),
-            Surface::Card { .. } | Surface::Health | Surface::Ready => responder_by_version(&VersionHeader::of(head)),
+            Surface::Card { .. } | Surface::Catalogue | Surface::Health | Surface::Ready => {
+                responder_by_version(&VersionHeader::of(head))
+            }
         }
     }
 }
@@ -190,6 +194,7 @@ fn locate_below_agent<'a>(
             };
             return only_get(head, Surface::Card { agent, format });
         }
+        "/.well-known/ai-catalog.json" if agent.is_none() => return only_get(head, Surface::Catalogue),
         "/healthz" | "/health" if agent.is_none() => return only_get(head, Surface::Health),
         "/readyz" if agent.is_none() => return only_get(head, Surface::Ready),
         path => return locate_http_json(head, path, agent, agents),

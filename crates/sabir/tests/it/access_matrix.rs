@@ -162,6 +162,7 @@ fn requests() -> Vec<MatrixRequest> {
     let decision = json!({"taskId": "ID", "decisions": [{"target_id": "x", "action": "resume", "approved": true}]});
     add("gateway decide", Changes, "POST", gateway, &[], decision);
     add("gateway agents", Describes, "GET", "/v1/a2a/agents", &[], Value::Null);
+    add("catalogue", Describes, "GET", "/.well-known/ai-catalog.json", &[], Value::Null);
     all
 }
 
@@ -398,7 +399,7 @@ fn an_agent_that_is_not_listed_exists_only_for_those_who_may_use_it() {
         let reply = at("hidden", Some("token-of-insider"));
         assert!(reply.status < 300 || path.ends_with("/tasks/x"), "{verb} {path}: {} {}", reply.status, reply.text());
     }
-    for path in ["/.well-known/agent-card.json", "/v1/a2a/agents", "/"] {
+    for path in ["/.well-known/agent-card.json", "/.well-known/ai-catalog.json", "/v1/a2a/agents", "/"] {
         for token in [None, Some("token-of-alice")] {
             let accept = [("Accept", "text/html"), ("Authorization", token.map_or("", |_| "Bearer token-of-alice"))];
             let reply = fixture.ask("GET", path, &accept[..if token.is_some() { 2 } else { 1 }], &Value::Null);
@@ -413,6 +414,7 @@ fn an_agent_that_is_not_listed_exists_only_for_those_who_may_use_it() {
         ("/agents/hidden/.well-known/agent-card.json", "private, no-cache"),
         ("/v1/a2a/agents/hidden/agent-card", "private, no-cache"),
         ("/v1/a2a/agents", "private, no-cache"),
+        ("/.well-known/ai-catalog.json", "private, no-cache"),
     ] {
         let reply = ask("GET", path, &Value::Null, Some("token-of-insider"));
         assert_eq!((reply.status, reply.header("cache-control")), (200, Some(caching)), "{path}");

@@ -6,6 +6,7 @@ mod agents_check;
 mod audit;
 mod bench;
 mod caller_limits;
+mod catalogue;
 mod configuration;
 mod crash_recovery;
 mod dialect_matrix;

@@ -19,8 +19,8 @@ use sabir_agents::DemoAgent;
 use sabir_engine::{Builder, Hosted, Inputs};
 use sabir_model::AgentId;
 use sabir_server::{
-    AdminAccess, App, AuthSettings, CardSettings, CorsSettings, HostCheck, Listeners, PeerLimit, RequestLimits,
-    ServerSettings, Timeouts, Tls, TrustedProxies,
+    AdminAccess, App, AuthSettings, CardSettings, CatalogueAccess, CorsSettings, HostCheck, Listeners, PeerLimit,
+    RequestLimits, ServerSettings, Timeouts, Tls, TrustedProxies,
 };
 use sabir_store::MemoryStore;
 use sabir_wire::{CardFormat, Compat};
@@ -66,6 +66,7 @@ async fn serve_all(
         base: None,
         default_format: CardFormat::Hybrid,
         max_age: Duration::from_secs(30),
+        catalogue: CatalogueAccess::Callers,
     };
     let settings = change(ServerSettings {
         body_limit: 1024 * 1024,

@@ -226,6 +226,7 @@ proptest! {
                 return check(&refused.reply(), None);
             }
             Surface::Card { .. }
+            | Surface::Catalogue
             | Surface::AgentList
             | Surface::GatewayCard(_)
             | Surface::Health

@@ -219,7 +219,7 @@ fn the_dialect_of_every_golden_request_is_detected() {
                 let Surface::Refused(refused) = surface else { unreachable!() };
                 (Some(refused.error), responder)
             }
-            Surface::AgentList | Surface::GatewayCard(_) | Surface::Health | Surface::Ready => {
+            Surface::Catalogue | Surface::AgentList | Surface::GatewayCard(_) | Surface::Health | Surface::Ready => {
                 panic!("{name}")
             }
         };

@@ -22,6 +22,7 @@ fn say(verb: &str, target: &str, version: &str) -> String {
             )
         }
         Surface::Call(Endpoint::Gateway(route)) => format!("gateway {:?} of {}", route.operation, route.agent),
+        Surface::Catalogue => "catalogue".to_owned(),
         Surface::AgentList => "agents".to_owned(),
         Surface::GatewayCard(agent) => format!("gateway card of {agent}"),
         Surface::Health => "health".to_owned(),
@@ -68,6 +69,10 @@ fn requests_are_routed_by_verb_path_and_version() {
         ("GET", "/agents/b%202/.well-known/agent.json", "1.0", "card V1 of b 2"),
         ("POST", "/.well-known/agent-card.json", "", "405 problem VerbNotAllowed (GET, HEAD)"),
         ("GET", "/agents/ghost/.well-known/agent-card.json", "", "404 problem AgentNotFound"),
+        ("GET", "/.well-known/ai-catalog.json", "", "catalogue"),
+        ("HEAD", "/.well-known/ai-catalog.json", "1.0", "catalogue"),
+        ("POST", "/.well-known/ai-catalog.json", "", "405 problem VerbNotAllowed (GET, HEAD)"),
+        ("GET", "/agents/alpha/.well-known/ai-catalog.json", "", "404 problem PathNotFound"),
         // The gateway.
         ("GET", "/v1/a2a/agents", "", "agents"),
         ("GET", "/v1/a2a/agents/", "", "agents"),
@@ -218,6 +223,7 @@ fn options_lists_the_allowed_verbs_of_every_known_path() {
         ("/a2a/v0.3", Some("POST")),
         ("/agents/alpha/a2a/jsonrpc", Some("POST")),
         ("/.well-known/agent-card.json", Some("GET, HEAD")),
+        ("/.well-known/ai-catalog.json", Some("GET, HEAD")),
         ("/healthz", Some("GET, HEAD")),
         ("/readyz", Some("GET, HEAD")),
         ("/message:send", Some("POST")),
