@@ -144,35 +144,49 @@ fn is_unlocked(folder: &Path) -> bool {
 }
 
 fn remove_where(inbox: &Path, mut is_leftover: impl FnMut(&str) -> bool) {
-    let names = folders(inbox);
-    if names.is_empty() {
-        return;
-    }
-    let mut rest = 0;
-    for name in names {
-        let folder = inbox.join(&name);
-        let removed = is_leftover(&name).then(|| remove_folder(&folder));
-        match removed {
-            Some(Ok(())) => {}
-            Some(Err(error)) => {
+    let mut removed = 0;
+    for name in folders(inbox).iter().filter(|name| is_leftover(name)) {
+        let folder = inbox.join(name);
+        match remove_folder(&folder) {
+            Ok(()) => removed += 1,
+            Err(error) => {
                 tracing::warn!(%error, folder = %folder.display(), "files of a message cannot be removed");
-                rest += 1;
             }
-            None => rest += 1,
         }
     }
+    if removed > 0 {
+        remove_unused(inbox);
+    }
+}
+
+/// How often to retry if other tasks begin and end at the same moment.
+const ATTEMPTS: usize = 1_000;
+
+/// Removes the inbox if no folder is left in it. Other tasks may end at the same time, so the inbox is listed again after
+/// folders are removed: the task that removes the last one finds none.
+fn remove_unused(inbox: &Path) {
     let ignore = inbox.join(IGNORE_FILE);
-    if rest == 0 && regular_file::read_up_to(&ignore, 1024).is_ok_and(|text| text == IGNORE_ALL) {
+    for _ in 0..ATTEMPTS {
+        let is_ours = regular_file::read_up_to(&ignore, 1024).is_ok_and(|text| text == IGNORE_ALL);
+        if !is_ours || !has_only_ignore_file(inbox) {
+            return;
+        }
         let _ = fs::remove_file(&ignore);
-        // Other files there are not Sabir's, so the inbox stays.
-        if fs::remove_dir(inbox).is_err() {
-            let _ = write_new(&ignore, IGNORE_ALL);
+        let Err(error) = fs::remove_dir(inbox) else { return };
+        let _ = write_new(&ignore, IGNORE_ALL);
+        // If a task has just made a folder, it may be over by now. Without the ignore file it has left the inbox alone.
+        if error.kind() != ErrorKind::DirectoryNotEmpty {
+            return;
         }
     }
 }
 
-/// How often to retry if the inbox disappears before a folder is made in it.
-const ATTEMPTS: usize = 1_000;
+/// Other files in the inbox are not Sabir's, and then it stays.
+fn has_only_ignore_file(inbox: &Path) -> bool {
+    let is_folder = fs::symlink_metadata(inbox).is_ok_and(|about| about.is_dir());
+    let is_ignore_file = |entry: io::Result<fs::DirEntry>| entry.is_ok_and(|entry| entry.file_name() == IGNORE_FILE);
+    is_folder && fs::read_dir(inbox).is_ok_and(|mut entries| entries.all(is_ignore_file))
+}
 
 /// Makes the folder and locks it. Removing the last folder removes the inbox, which may happen at the same time: a lock
 /// would not help against other servers, and would be held for ever on a mount that does not respond.
@@ -217,6 +231,7 @@ fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::thread;
 
     use super::*;
 
@@ -243,6 +258,44 @@ mod tests {
         assert_eq!(fs::read(folder.path().join(INBOX).join(IGNORE_FILE)).unwrap(), IGNORE_ALL);
         other.remove();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    /// Another task ends after the folders are listed and before they are removed.
+    #[test]
+    fn tasks_that_end_at_the_same_time_take_the_inbox_with_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let [mut first, mut second] = [1, 2].map(|number| Uploads::new(folder.path(), None, number));
+        first.put("a", b"one").unwrap();
+        second.put("a", b"two").unwrap();
+        let mut second = Some(second);
+        remove_where(&folder.path().join(INBOX), |name| {
+            if let Some(second) = second.take() {
+                second.remove();
+            }
+            name == first.name
+        });
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    /// Folders are made while others are removed, and with them the inbox.
+    #[test]
+    fn tasks_that_begin_while_others_end_leave_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let work = |number| {
+            for _ in 0..2 {
+                let mut uploads = Uploads::new(folder.path(), None, number);
+                uploads.put("a", b"x").unwrap();
+                uploads.remove();
+            }
+        };
+        for round in 0..100 {
+            thread::scope(|threads| {
+                for number in 0..3 {
+                    threads.spawn(move || work(number));
+                }
+            });
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "round {round}");
+        }
     }
 
     #[test]
