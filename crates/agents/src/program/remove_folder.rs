@@ -13,12 +13,33 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, chmodat, fchmod, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
-/// Removes a folder with all that is in it, if it is there. Some tools write-protect the folders that they make.
+/// How often to retry if somebody else removes the folder at the same time.
+const ATTEMPTS: usize = 1_000;
+
+/// Removes a folder with all that is in it, if it is there. Some tools write-protect the folders that they make. Others may
+/// remove the same folder at the same time.
 pub(super) fn remove_folder(folder: &Path) -> io::Result<()> {
-    match empty(folder).and_then(|()| fs::remove_dir(folder)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        removed => removed,
+    let mut attempts = ATTEMPTS;
+    loop {
+        attempts -= 1;
+        let Err(error) = empty(folder).and_then(|()| fs::remove_dir(folder)) else { return Ok(()) };
+        if is_gone(folder) {
+            return Ok(());
+        }
+        if attempts == 0 || !is_changed_meanwhile(&error) {
+            return Err(error);
+        }
     }
+}
+
+fn is_gone(folder: &Path) -> bool {
+    fs::symlink_metadata(folder).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+}
+
+/// Whether the error is due to somebody who has removed an entry, or has moved a folder to its place or next to it.
+fn is_changed_meanwhile(error: &io::Error) -> bool {
+    use io::ErrorKind::{DirectoryNotEmpty, IsADirectory, NotFound};
+    matches!(error.kind(), NotFound | DirectoryNotEmpty | IsADirectory)
 }
 
 fn empty(folder: &Path) -> io::Result<()> {
@@ -122,6 +143,7 @@ fn entries(folder: &OwnedFd) -> io::Result<Vec<(CString, bool)>> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::thread;
 
     use rustix::fs::mkdirat;
 
@@ -144,6 +166,25 @@ mod tests {
         make_deep(&tree, 10_000);
         remove_folder(&tree).unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    /// Two turns of a task that end together remove the same folders.
+    #[test]
+    fn a_folder_that_is_removed_twice_at_the_same_time_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let tree = folder.path().join("tree");
+        for round in 0..50 {
+            for inner in ["a/b/c/d", "a/b/e/f", "a/g", "h/i/j"] {
+                fs::create_dir_all(tree.join(inner)).unwrap();
+                fs::write(tree.join(inner).join("file"), "x").unwrap();
+            }
+            thread::scope(|threads| {
+                for removal in [0; 2].map(|_| threads.spawn(|| remove_folder(&tree))) {
+                    removal.join().unwrap().unwrap();
+                }
+            });
+            assert!(!tree.exists(), "round {round}");
+        }
     }
 
     #[test]
