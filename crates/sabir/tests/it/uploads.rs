@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 
 use crate::program_fixture::{ProgramFixture, answer, message, message_with_file, names, send, state, wait_for};
 
+/// Where the files of messages lie in the workspace, in a folder for each turn.
+const INBOX: &str = ".sabir";
+
 /// Says where the file of the message is and what is in it.
 const READING: &str = "prompt=$(cat)\npath=$(printf '%s\\n' \"$prompt\" | sed -n 's/^- //p')\n\
     printf '%s\\n' \"$path\"\ncat \"$path\"\n";
@@ -37,7 +40,7 @@ fn files_are_removed_when_their_task_is_canceled() {
     let script = ProgramFixture::new(&reading_and_waiting());
     let server = script.serve("command", "");
     let id = started(&server, message_with_file("read it", "notes.txt", "x"));
-    wait_for("the upload", || !names(&script.workspace()).is_empty());
+    wait_for("the upload", || uploaded(&script) == ["x"]);
     server.rpc("CancelTask", json!({"id": id}));
     script.wait_until_empty();
     server.kill();
@@ -75,9 +78,9 @@ fn files_left_by_a_killed_server_are_removed_with_the_next_turn() {
         }
         let server = options.start();
         started(&server, message_with_file("read it", "notes.txt", "x"));
-        wait_for("the upload", || !names(&script.workspace()).is_empty());
+        wait_for("the upload", || uploaded(&script) == ["x"]);
         server.kill();
-        assert_eq!(names(&script.workspace()), [".sabir"]);
+        assert_eq!(names(&script.workspace()), [INBOX]);
         fs::write(script.folder.path().join("go"), "").unwrap();
         let server = options.start();
         let task = send(&server, message_with_file("read it", "other.txt", "y"));
@@ -108,7 +111,7 @@ echo "{\"type\":\"result\",\"subtype\":\"success\",\"is_error\":false,\"result\"
     server.kill();
     let server = options.start();
     assert_eq!(state(&send(&server, message("other"))), "COMPLETED");
-    assert_eq!(names(&script.workspace()), [".sabir"], "the task still waits");
+    assert_eq!(names(&script.workspace()), [INBOX], "the task still waits");
     let mut yes = message("yes");
     yes["message"]["taskId"] = parked["id"].clone();
     let task = send(&server, yes);
@@ -133,7 +136,7 @@ read -r answer
         let options = script.options(&script.agent("prog", kind, ""));
         let server = options.start();
         let id = started(&server, message_with_file("go", "notes.txt", "forty-two"));
-        wait_for("the upload", || !names(&script.workspace()).is_empty());
+        wait_for("the upload", || uploaded(&script) == ["forty-two"]);
         if is_waiting {
             server.until("the question", |server| {
                 let task = server.rpc("GetTask", json!({"id": id}))["result"].take();
@@ -143,7 +146,7 @@ read -r answer
         server.kill();
         let server = options.start();
         if is_waiting {
-            assert_eq!(names(&script.workspace()), [".sabir"], "the task still waits");
+            assert_eq!(names(&script.workspace()), [INBOX], "the task still waits");
             let canceled = server.rpc("CancelTask", json!({"id": id}));
             assert_eq!(state(&canceled["result"]), "CANCELED", "{canceled}");
         }
@@ -167,18 +170,21 @@ fn tasks_of_one_id_do_not_share_their_files() {
         let opened = sabir_testkit::sse::open(server.address, "POST", &path, &[], body.as_bytes()).unwrap();
         drop(opened.unwrap_or_else(|reply| panic!("{}", reply.text())));
     }
-    let inbox = script.workspace().join(".sabir");
-    let folders = || names(&inbox).into_iter().filter(|name| !name.starts_with('.')).collect::<Vec<_>>();
-    wait_for("two folders", || folders().len() == 2);
-    let contents =
-        folders().into_iter().map(|folder| fs::read_to_string(inbox.join(folder).join("notes.txt")).unwrap());
-    let mut contents: Vec<String> = contents.collect();
-    contents.sort();
-    assert_eq!(contents, ["a", "b"]);
-    assert!(folders().iter().all(|name| !name.contains("same")), "{:?}", folders());
+    wait_for("both uploads", || uploaded(&script) == ["a", "b"]);
+    let folders = names(&script.workspace().join(INBOX));
+    assert!(folders.iter().all(|name| !name.contains("same")), "{folders:?}");
     fs::write(script.folder.path().join("go"), "").unwrap();
     script.wait_until_empty();
     server.kill();
+}
+
+/// The contents of the files of messages that are in the workspace, sorted. A folder is there before its file is written.
+fn uploaded(script: &ProgramFixture) -> Vec<String> {
+    let inbox = script.workspace().join(INBOX);
+    let files = names(&inbox).into_iter().map(|folder| inbox.join(folder).join("notes.txt"));
+    let mut contents: Vec<String> = files.filter_map(|file| fs::read_to_string(file).ok()).collect();
+    contents.sort();
+    contents
 }
 
 /// Sends without waiting; the id of the task.
