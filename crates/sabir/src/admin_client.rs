@@ -9,17 +9,13 @@ use sabir_outbound::{Client, EgressPolicy, Guard, Limits, Request, Roots, System
 use serde_json::Value;
 
 use crate::cli::{CliOptions, RunningServer};
-use crate::config::{LoadedConfig, Problems, ServerSection};
-use crate::dev_tls;
-use crate::serve::reachable;
+use crate::local_server::{self, Load, LocalServer};
 use crate::terminal_text::visible;
 
 /// A server on the same machine answers sooner, or not at all.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// A page of a thousand deliveries, each with a URL of up to 4 KiB, is the largest answer.
 const LARGEST_ANSWER: usize = 16 << 20;
-
-pub type Load = fn(&CliOptions) -> Result<LoadedConfig, Problems>;
 
 /// Calls of one server.
 pub struct AdminClient {
@@ -31,25 +27,18 @@ pub struct AdminClient {
 
 impl AdminClient {
     pub fn new(server: &RunningServer, load: Load) -> anyhow::Result<Self> {
-        let mut roots = Roots::default();
-        let base = match &server.url {
-            Some(url) => url.trim_end_matches('/').to_owned(),
-            None => {
-                let loaded = load(&CliOptions { config: server.config.clone(), ..CliOptions::default() })?;
-                if loaded.config.server.dev_tls {
-                    roots.add(dev_tls::authority_of(&loaded.config.store.url)?.into())?;
-                }
-                base_of(&loaded.config.server)?
-            }
+        let LocalServer { url, roots } = match &server.url {
+            Some(url) => LocalServer { url: url.trim_end_matches('/').to_owned(), roots: Roots::default() },
+            None => local_server::find(&CliOptions { config: server.config.clone(), ..CliOptions::default() }, load)?,
         };
-        let target = Target::parse(&base).map_err(|error| anyhow!("cannot ask {base}: {error}"))?;
+        let target = Target::parse(&url).map_err(|error| anyhow!("cannot ask {url}: {error}"))?;
         // The operator wrote this address; nothing else can be dialled with this client.
         let mut policy = EgressPolicy::default();
         policy.trust(target.host, target.port);
         let guard = Guard::new(policy, Arc::new(SystemResolver::default()));
         let limits = Limits { body: LARGEST_ANSWER, ..Limits::default() };
         let authorization = server.token.as_deref().map(authorization).transpose()?;
-        Ok(AdminClient { client: Client::new(Arc::new(guard), limits, roots), base, authorization })
+        Ok(AdminClient { client: Client::new(Arc::new(guard), limits, roots), base: url, authorization })
     }
 
     /// `below` is the path below `/admin/v1/`, with its query.
@@ -58,7 +47,10 @@ impl AdminClient {
         request.method = method.parse().expect("a method of HTTP");
         request.headers.extend(self.authorization.clone().map(|value| (header::AUTHORIZATION, value)));
         let response = self.client.send(request).await.map_err(|error| {
-            anyhow!("cannot ask the server at {}: {error}; start it, or give its address with --url", self.base)
+            anyhow!(
+                "cannot ask the server at {}: {error}; start one with `sabir serve`, or give its URL with --url",
+                self.base
+            )
         })?;
         let body: Value = serde_json::from_slice(&response.body).unwrap_or_default();
         match (response.status.as_u16(), body["detail"].as_str()) {
@@ -81,14 +73,6 @@ fn authorization(token: &str) -> anyhow::Result<HeaderValue> {
     Ok(value)
 }
 
-/// Where a server with these addresses is reached from its own machine.
-fn base_of(server: &ServerSection) -> anyhow::Result<String> {
-    match server.listen.iter().find(|address| address.port() != 0) {
-        Some(address) => Ok(format!("{}://{}", server.scheme(), reachable(*address))),
-        None => bail!("server.listen names no port; give the server's address with --url"),
-    }
-}
-
 /// Percent-encoded for a query.
 pub fn encoded(text: &str) -> String {
     let letter = |byte: u8| match byte {
@@ -96,25 +80,4 @@ pub fn encoded(text: &str) -> String {
         _ => format!("%{byte:02X}"),
     };
     text.bytes().map(letter).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_server_is_where_serve_would_listen() {
-        for (listen, dev_tls, expected) in [
-            (&["127.0.0.1:41242"][..], true, "https://127.0.0.1:41242"),
-            (&["127.0.0.1:41242"], false, "http://127.0.0.1:41242"),
-            (&["127.0.0.1:0", "[::1]:7"], false, "http://[::1]:7"),
-            (&["0.0.0.0:80"], false, "http://127.0.0.1:80"),
-            (&["127.0.0.1:0"], false, "server.listen names no port; give the server's address with --url"),
-        ] {
-            let listen = listen.iter().map(|address| address.parse().unwrap()).collect();
-            let server = ServerSection { listen, dev_tls, ..ServerSection::default() };
-            let base = base_of(&server).unwrap_or_else(|error| error.to_string());
-            assert_eq!(base, expected, "{:?}", server.listen);
-        }
-    }
 }

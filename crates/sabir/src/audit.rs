@@ -7,10 +7,11 @@ use anyhow::{Context, bail};
 use sabir_model::Timestamp;
 use serde_json::Value;
 
-use crate::admin_client::{AdminClient, Load, encoded};
+use crate::admin_client::{AdminClient, encoded};
 use crate::agents::table;
 use crate::cli::{AuditOptions, Since};
 use crate::config::Audience;
+use crate::local_server::Load;
 use crate::terminal_text::visible;
 
 const PAGE: usize = 1000;

@@ -123,8 +123,12 @@ pub fn authority_of(store: &StoreUrl) -> anyhow::Result<Vec<u8>> {
     let StoreUrl::Sqlite(database) = store else {
         anyhow::bail!("a server with tasks in memory and --dev-tls cannot be found; give its address with --url")
     };
-    let file = folder_beside(database).join("ca.pem");
-    let text = std::fs::read_to_string(&file)
+    read_authority(&folder_beside(database).join("ca.pem"))
+}
+
+/// An authority from its file, as DER.
+pub fn read_authority(file: &Path) -> anyhow::Result<Vec<u8>> {
+    let text = std::fs::read_to_string(file)
         .with_context(|| format!("cannot read {}; start the server with --dev-tls first", file.display()))?;
     let base64: String = text.lines().filter(|line| !line.starts_with('-')).collect();
     Ok(Base64::parse(base64).with_context(|| format!("{} is not PEM", file.display()))?.decode())

@@ -4,6 +4,7 @@
 //! wrong and 1 for everything else.
 
 mod about;
+mod address_file;
 mod admin_client;
 mod agents;
 mod audit;
@@ -21,6 +22,7 @@ mod diagnosis;
 mod hosting;
 mod identity_documents;
 mod keys;
+mod local_server;
 mod machine;
 mod man;
 mod process_environment;

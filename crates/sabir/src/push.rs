@@ -3,10 +3,11 @@
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
-use crate::admin_client::{AdminClient, Load};
+use crate::admin_client::AdminClient;
 use crate::agents::table;
 use crate::cli::{DeliveryIds, PushCommand};
 use crate::config::Audience;
+use crate::local_server::Load;
 use crate::terminal_text::visible;
 
 const PAGE: usize = 1000;

@@ -27,6 +27,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use crate::address_file::{AddressFile, ServerAddress};
 use crate::card_signer::{card_signer, jwks};
 use crate::config::{self, Config, LogFormat, Problems, StoreUrl};
 use crate::dev_tls::DevCertificate;
@@ -84,6 +85,7 @@ enum Stopped {
 
 async fn serve(config: Config, surroundings: Surroundings, load: Load) -> anyhow::Result<Stopped> {
     let OpenStore { store, outbox, audit } = open_store(&config)?;
+    let address_file = AddressFile::claim(&config.store.url, store.clone());
     let webhooks = webhooks(&config)?;
     let tls = open_tls(&config)?;
     let listeners = Listeners::bind(&config.server.listen).await.map_err(|unavailable| {
@@ -137,7 +139,15 @@ async fn serve(config: Config, surroundings: Surroundings, load: Load) -> anyhow
     let reload = Arc::new(Notify::new());
     tokio::spawn(keep_credentials_current(reload.clone(), certificates, app, load));
     let mut signals = Signals::new(reload)?;
-    announce(&config, &addresses, tls.as_ref())?;
+    let urls = local_urls(&config, &addresses);
+    let authority = tls.as_ref().and_then(|tls| tls.dev.as_ref()).map(DevCertificate::authority);
+    if let (Some(file), Some(url)) = (&address_file, urls.first()) {
+        let address = ServerAddress { url: url.clone(), authority: authority.clone() };
+        if let Err(error) = file.write(&address) {
+            tracing::warn!(%error, "cannot write the address file; client commands need --url");
+        }
+    }
+    announce(&config, &urls, authority.as_deref())?;
     let mut latest = signals.next().await;
     let grace = config.server.grace;
     tracing::info!("stopping; runs have {grace:?} to finish; a second signal ends them now");
@@ -432,18 +442,15 @@ fn public_base(config: &Config, addresses: &[SocketAddr]) -> Option<String> {
 }
 
 /// Says where to go next: a few lines for a person, one line of JSON for a program.
-fn announce(config: &Config, addresses: &[SocketAddr], tls: Option<&OpenedTls>) -> anyhow::Result<()> {
+fn announce(config: &Config, urls: &[String], authority: Option<&Path>) -> anyhow::Result<()> {
     let mut out = std::io::stdout();
-    let scheme = config.server.scheme();
-    let urls: Vec<String> = addresses.iter().map(|address| format!("{scheme}://{}", reachable(*address))).collect();
-    let authority = tls.and_then(|tls| tls.dev.as_ref()).map(DevCertificate::authority);
     let Some(url) = urls.first() else { return Ok(()) };
     let store = match &config.store.url {
         StoreUrl::Memory => "memory: (gone when the server stops)".to_owned(),
         StoreUrl::Sqlite(path) => std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string(),
     };
     let written = if out.is_terminal() {
-        let (trust, option) = match &authority {
+        let (trust, option) = match authority {
             Some(file) => {
                 let file = file.display();
                 (format!("\n  trust   {file} (made for this machine; clients need it)"), format!(" --cacert {file}"))
@@ -471,7 +478,7 @@ fn announce(config: &Config, addresses: &[SocketAddr], tls: Option<&OpenedTls>) 
             "version": env!("CARGO_PKG_VERSION"),
             "pid": std::process::id(),
         });
-        if let Some(file) = &authority {
+        if let Some(file) = authority {
             line["ca"] = file.display().to_string().into();
         }
         writeln!(out, "{line}")
@@ -481,6 +488,12 @@ fn announce(config: &Config, addresses: &[SocketAddr], tls: Option<&OpenedTls>) 
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("cannot say where the server is"),
     }
+}
+
+/// Where the server is reached from its own machine, at each of its addresses.
+fn local_urls(config: &Config, addresses: &[SocketAddr]) -> Vec<String> {
+    let scheme = config.server.scheme();
+    addresses.iter().map(|address| format!("{scheme}://{}", reachable(*address))).collect()
 }
 
 /// A wildcard address is no place to connect to.

@@ -2,9 +2,10 @@
 
 use anyhow::Context;
 
-use crate::admin_client::{AdminClient, Load, encoded};
+use crate::admin_client::{AdminClient, encoded};
 use crate::cli::AssignOptions;
 use crate::config::Audience;
+use crate::local_server::Load;
 
 pub fn assign(options: &AssignOptions, audience: Audience, load: Load) -> anyhow::Result<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;

@@ -67,7 +67,7 @@ Recorded are messages (create, message, answer), cancel, webhook-set, webhook-de
 done (ok) or refused because the caller lacks the right; and who looked at tasks of other owners (read, list). An entry never has the words
 of a message. Nothing changes or deletes an entry but its age and the number of entries: audit.keep and audit.max_entries.
 
-The server is the one that serve would start here: it is asked at the first address of server.listen, or at --url. One that
-asks for credentials wants a token with the scope admin (SABIR_TOKEN); it keeps an audit log unless audit.enabled is false. Others answer
-to programs on their own machine only, and keep one if audit.enabled is true. On a terminal a table is printed, in a pipe one JSON object
+The server is the one that runs with the store of this folder or of --config, whatever its address; --url names another. One
+that asks for credentials wants a token with the scope admin (SABIR_TOKEN); it keeps an audit log unless audit.enabled is false. Others
+answer to programs on their own machine only, and keep one if audit.enabled is true. On a terminal a table is printed, in a pipe one JSON object
 per line; the newest comes last.";

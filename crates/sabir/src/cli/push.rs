@@ -57,6 +57,6 @@ pub const PUSH_HELP: &str = "Examples:
 A delivery is pending (p12) while it is tried, and given up (g7) after push.give_up_after. A given-up one
 stays until it is delivered after a retry, until somebody drops it, or until its task or its webhook is deleted.
 
-The server is the one that serve would start here: it is asked at the first address of server.listen, or at --url. One that
-asks for credentials wants a token with the scope admin (SABIR_TOKEN); others answer to programs on their own machine only. On
-a terminal a table or lines are printed, in a pipe JSON.";
+The server is the one that runs with the store of this folder or of --config, whatever its address; --url names another. One
+that asks for credentials wants a token with the scope admin (SABIR_TOKEN); others answer to programs on their own machine only.
+On a terminal a table or lines are printed, in a pipe JSON.";

@@ -7,7 +7,7 @@ use clap::Args;
 /// Which server is asked.
 #[derive(Debug, Clone, Args)]
 pub struct RunningServer {
-    /// The server, such as http://127.0.0.1:41242
+    /// The server, such as http://127.0.0.1:41242, instead of the one that runs here
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
 
@@ -15,7 +15,7 @@ pub struct RunningServer {
     #[arg(long, value_name = "TOKEN", env = "SABIR_TOKEN", hide_env_values = true)]
     pub token: Option<String>,
 
-    /// Without --url: the configuration that names its address, instead of ./sabir.toml
+    /// Without --url: the configuration of the server, instead of ./sabir.toml
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 }

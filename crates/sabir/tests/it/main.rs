@@ -22,6 +22,7 @@ mod in_process;
 mod issuers;
 mod library;
 mod library_turns;
+mod local_server;
 mod logging;
 mod lost_questions;
 mod manual;

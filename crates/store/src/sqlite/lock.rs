@@ -46,6 +46,12 @@ impl Lock {
         }
     }
 
+    /// Whether a process holds the lock. It is taken for a moment to find out, together with whoever else asks; a process
+    /// that opens the file in that moment waits for longer than that.
+    pub fn is_held(path: &Path) -> bool {
+        File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+    }
+
     /// The metadata of the locked file, even if its name leads to another file by now.
     pub fn metadata(&self) -> io::Result<Metadata> {
         self.file.metadata()
@@ -56,5 +62,25 @@ impl Drop for Lock {
     fn drop(&mut self) {
         // Closing unlocks too, but not while a child process still has a copy of the descriptor.
         let _ = self.file.unlock();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_asks_for_the_lock_disturbs_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sabir.db");
+        assert!(!Lock::is_held(&path), "there is no file");
+        let lock = Lock::take(&path).ok().unwrap();
+        assert!(Lock::is_held(&path));
+        drop(lock);
+        assert!(!Lock::is_held(&path));
+        // One who asks at this very moment.
+        let asking = File::open(&path).unwrap();
+        asking.try_lock_shared().unwrap();
+        assert!(!Lock::is_held(&path), "others who ask do not count");
     }
 }

@@ -103,6 +103,12 @@ impl SqliteStore {
         })
     }
 
+    /// Whether another process has this file open as its store. A process that has the file open itself must not ask: to ask
+    /// means to open and close the file, and closing it drops the locks that SQLite has in this process.
+    pub fn is_open_elsewhere(path: &Path) -> bool {
+        Lock::is_held(path)
+    }
+
     /// Stores what is queued, refuses later calls, and releases the file. Blocks until that is done.
     pub fn close(&self) {
         self.queue.close();
