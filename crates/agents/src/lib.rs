@@ -11,7 +11,7 @@
 //! - `process`: starts, watches and ends child processes.
 //! - `program`: the agent that puts these together: one turn from its message to its result.
 //!
-//! `routing` chooses among agents.
+//! `remote` stands for an agent of another server, and `routing` chooses among agents.
 
 mod about;
 mod conformance;
@@ -26,6 +26,7 @@ pub mod process;
 pub mod program;
 pub mod prompt;
 pub mod protocols;
+pub mod remote;
 pub mod routing;
 pub mod update;
 
@@ -33,3 +34,4 @@ pub use about::{about, coding_program};
 pub use conformance::ConformanceAgent;
 pub use demo::DemoAgent;
 pub use program::ProgramAgent;
+pub use remote::RemoteAgent;

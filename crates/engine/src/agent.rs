@@ -59,6 +59,13 @@ pub trait Agent: Send + Sync + 'static {
         Survives::Nothing
     }
 
+    /// The task has ended while no turn of it ran: it was canceled, or has expired, while it waited for its caller. Whatever
+    /// the agent has going elsewhere for it should end too; `task_memory` is what it remembers of the task
+    /// ([`Turn::remember_in_task`]). Called after the end is stored, at most once; a crash of the server may prevent it.
+    fn end_between_turns(&self, _task_memory: &str) -> Option<BoxFuture<'static, ()>> {
+        None
+    }
+
     /// How its questions are shown.
     fn question_form(&self) -> QuestionForm {
         QuestionForm::WithData

@@ -446,6 +446,12 @@ impl Turn {
         Ok(tasks.into_iter().filter(is_told).collect())
     }
 
+    /// What the task has made so far, as it is stored: in earlier turns, or in a run that has ended with its server.
+    pub async fn artifacts(&self) -> Result<Vec<Arc<Artifact>>, AgentError> {
+        let Some(no) = self.no else { return Ok(Vec::new()) };
+        Ok(self.store.load(no).await?.map(|task| task.artifacts).unwrap_or_default())
+    }
+
     /// The message that began the task: this one, unless the task has had turns before.
     pub fn opening(&self) -> &Arc<Message> {
         &self.opening

@@ -12,5 +12,13 @@ pub mod jose;
 pub mod remote;
 pub mod webhooks;
 
+pub use sabir_wire::{Binding, PeerError, PeerErrorKind, PeerProtocol, PeerResponse, ProtocolVersion};
+
 pub use client::{Client, DialError, Limits, Request, Response, Roots};
-pub use guard::{EgressPolicy, Guard, Ports, Refusal, Resolve, SystemResolver, Target};
+pub use guard::{EgressPolicy, Guard, Ports, Refusal, Resolve, Scheme, SystemResolver, Target};
+
+/// The digest by which documents are told apart.
+pub fn sha256(bytes: &[u8]) -> [u8; 32] {
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
+    digest.as_ref().try_into().expect("SHA-256 has 32 bytes")
+}

@@ -414,12 +414,26 @@ impl Driver {
         }
         if is_over && !self.has_run {
             self.core.end_signals.without_turn.notify_one();
+            self.end_elsewhere();
         }
         if self.is_settling {
             self.lease.leave_for_restart();
         }
         self.give_back(is_stored.then_some(standing));
         self.core.topic_cache.keep(&self.core.feed, &self.lease);
+    }
+
+    /// Lets the agent end what it has going elsewhere for a task that ended without a turn.
+    fn end_elsewhere(&self) {
+        let Some(no) = self.no else { return };
+        let (store, agent) = (self.core.store.clone(), self.executor.agent.hosted.agent.clone());
+        tokio::spawn(async move {
+            if let Ok(Some(memory)) = store.task_state(no).await
+                && let Some(end) = agent.end_between_turns(&memory)
+            {
+                end.await;
+            }
+        });
     }
 
     /// Releases the claim, once: after that, the task may have another driver.

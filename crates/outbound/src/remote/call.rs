@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
-use sabir_model::{AgentId, Call, PushCall, TaskId};
+use sabir_model::{AgentId, Call, PushCall, Send, TaskId};
 use sabir_wire::{PeerCall, PeerErrorKind, PeerProtocol, PeerRequest, ProtocolVersion, Received};
 use tokio::time::{Instant, sleep};
 
@@ -151,8 +151,14 @@ impl Remote {
 
     /// Whether the server recognises a message that it has got already.
     pub async fn repeats_are_safe(&self) -> bool {
-        let Ok(known) = self.discovered().await else { return false };
-        known.knows_idempotency_keys() || known.endpoint.protocol.version() == ProtocolVersion::V0_1
+        self.discovered().await.is_ok_and(|known| known.knows_idempotency_keys())
+    }
+
+    /// The id of the task that a message makes, where that is ours to choose: in 0.1.
+    pub(super) async fn chosen_task(&self, send: &Send) -> Option<TaskId> {
+        let known = self.discovered().await.ok()?;
+        let is_ours = known.endpoint.protocol.version() == ProtocolVersion::V0_1 && send.message.task.is_none();
+        is_ours.then(|| chosen_id(send))
     }
 
     async fn try_call(
@@ -227,7 +233,7 @@ impl Remote {
         timeout: Duration,
     ) -> Result<(OpenResponse, PeerRequest), RemoteError> {
         let known = self.discovered().await?;
-        let call = with_tenant(call, known.endpoint.tenant.as_ref());
+        let call = completed(call, known.endpoint.tenant.as_ref(), protocol);
         let id = self.inner.next_id.fetch_add(1, Ordering::Relaxed);
         let peer = PeerCall { call: &call, page_token, last_event_id };
         let request = protocol.request(&peer, id).map_err(|error| RemoteError::NotInVersion(error.to_string()))?;
@@ -315,11 +321,19 @@ fn task_of(call: &Call) -> Option<&TaskId> {
     }
 }
 
-fn with_tenant<'c>(call: &'c Call, tenant: Option<&AgentId>) -> Cow<'c, Call> {
-    if call.agent() == tenant {
+/// With the tenant that the card names, and in 0.1 with a name for a new task.
+fn completed<'c>(call: &'c Call, tenant: Option<&AgentId>, protocol: PeerProtocol) -> Cow<'c, Call> {
+    let needs_task = protocol.version() == ProtocolVersion::V0_1
+        && matches!(call, Call::Send(send) if send.message.task.is_none());
+    if call.agent() == tenant && !needs_task {
         return Cow::Borrowed(call);
     }
     let mut call = call.clone();
+    if let Call::Send(send) = &mut call
+        && needs_task
+    {
+        send.message.task = Some(chosen_id(send));
+    }
     let agent = match &mut call {
         Call::Send(send) => &mut send.agent,
         Call::Get(get) => &mut get.agent,
@@ -338,20 +352,22 @@ fn with_tenant<'c>(call: &'c Call, tenant: Option<&AgentId>) -> Cow<'c, Call> {
     Cow::Owned(call)
 }
 
+/// The same for the same message, and so for each repetition of it.
+fn chosen_id(send: &Send) -> TaskId {
+    let key = send.idempotency.as_ref().and_then(|key| TaskId::parse(key.as_str()).ok());
+    let message = || send.message.id.as_ref().and_then(|id| TaskId::parse(id.as_str()).ok());
+    key.or_else(message).unwrap_or_else(|| TaskId::parse("task").expect("a short word is an id"))
+}
+
 /// Versions in which a server may know a call that it does not know in the promised one.
 fn other_versions(promised: PeerProtocol, call: &Call) -> Vec<PeerProtocol> {
     if matches!(call, Call::List(_) | Call::Push(_) | Call::ExtendedCard { .. }) {
         return Vec::new();
     }
-    let mut versions = vec![ProtocolVersion::V0_3, ProtocolVersion::V0_1, ProtocolVersion::V1_0];
-    // 0.1 needs a name for the task, and on the wire 0.2 is 0.3.
-    let names_task = !matches!(call, Call::Send(send) if send.message.task.is_none());
-    versions.retain(|version| match version {
-        ProtocolVersion::V0_1 => names_task,
-        ProtocolVersion::V0_3 => promised.version() != ProtocolVersion::V0_2,
-        _ => true,
-    });
-    let others = versions.into_iter().filter_map(|version| PeerProtocol::new(version, promised.binding()));
+    // On the wire 0.2 is 0.3.
+    let versions = [ProtocolVersion::V0_3, ProtocolVersion::V0_1, ProtocolVersion::V1_0];
+    let is_same = |version| version == ProtocolVersion::V0_3 && promised.version() == ProtocolVersion::V0_2;
+    let others = versions.into_iter().filter(|version| !is_same(*version)).filter_map(|version| PeerProtocol::new(version, promised.binding()));
     others.filter(|other| *other != promised).collect()
 }
 

@@ -64,6 +64,9 @@ pub struct Following {
     has_news: bool,
     last_asked: Instant,
     can_subscribe: bool,
+    /// The message, until its task is known.
+    sent: Option<Box<Send>>,
+    has_sent_again: bool,
     failures: BackOff,
     polls: BackOff,
     failing_since: Option<Instant>,
@@ -117,6 +120,8 @@ impl Following {
             has_news: false,
             last_asked: Instant::now(),
             can_subscribe: true,
+            sent: None,
+            has_sent_again: false,
             failures: BackOff::after_failures(),
             polls: BackOff::between_polls(),
             failing_since: None,
@@ -126,6 +131,11 @@ impl Following {
     /// The id of the task, as soon as it is known.
     pub fn task_id(&self) -> Option<&TaskId> {
         self.task.as_ref()
+    }
+
+    /// The context of the task, as soon as it is known.
+    pub fn context_id(&self) -> Option<&ContextId> {
+        self.context.as_ref()
     }
 
     /// What happens next. An error ends it: the message was not taken, or nothing more can be learned of the task. Once the
@@ -153,19 +163,23 @@ impl Following {
             send.delivery = sabir_model::Delivery::Stream;
             match self.remote.stream(&Call::Send(send.clone()), None).await {
                 Ok(stream) => {
+                    self.sent = Some(send);
                     self.stage =
                         Stage::Streaming { stream: Box::new(stream), is_first_frame: true, began: Began::BySend };
                     return Ok(());
                 }
                 // The card promised too much.
                 Err(error) if is_refusal_to_stream(&error) => self.can_subscribe = false,
-                Err(error) => return Err(error),
+                Err(error) => return self.look_for_chosen_task(&send, error).await,
             }
         } else {
             self.can_subscribe = false;
         }
         send.delivery = sabir_model::Delivery::Immediately;
-        let received = self.remote.call(&Call::Send(send)).await?;
+        let received = match self.remote.call(&Call::Send(send.clone())).await {
+            Ok(received) => received,
+            Err(error) => return self.look_for_chosen_task(&send, error).await,
+        };
         self.stage = Stage::Polling;
         self.take_answer(received);
         // The answer says how the task stands now, so there is no hurry to ask again.
@@ -173,6 +187,31 @@ impl Following {
             self.pause().await;
         }
         Ok(())
+    }
+
+    /// Whether a message has arrived is not known. Where the id of its task is ours, the server can be asked for it: it is
+    /// followed if it is there, and the message is sent again if it is not.
+    async fn look_for_chosen_task(&mut self, send: &Send, error: RemoteError) -> Result<(), RemoteError> {
+        let RemoteError::OutcomeUnknown(_) = error else { return Err(error) };
+        if self.task.is_some() {
+            // The message was for a task that exists: that says how it stands, and asks again if it got no answer.
+            self.stage = Stage::Broken;
+            return Ok(());
+        }
+        let Some(chosen) = self.remote.chosen_task(send).await else { return Err(error) };
+        self.task = Some(chosen);
+        match self.ask().await {
+            Ok(_) => {
+                self.stage = Stage::Broken;
+                Ok(())
+            }
+            Err(answer) => {
+                self.task = None;
+                let is_missing = answer.peer_kind() == Some(PeerErrorKind::TaskNotFound);
+                let is_second = std::mem::replace(&mut self.has_sent_again, true);
+                if is_missing && !is_second { Ok(()) } else { Err(error) }
+            }
+        }
     }
 
     async fn read_stream(&mut self) -> Result<(), RemoteError> {
@@ -194,10 +233,18 @@ impl Following {
         if *began == Began::BySend && *is_first_frame && self.task.is_none() {
             let is_answer = matches!(failure, RemoteError::Peer { .. });
             let is_safe = !is_answer && self.remote.repeats_are_safe().await;
-            return Err(match failure {
-                error if is_answer || is_safe => error,
+            let error = match failure {
+                error if is_answer => error,
                 error => RemoteError::OutcomeUnknown(error.to_string()),
-            });
+            };
+            // The stage is still that of a message on its way.
+            let Some(send) = self.sent.clone() else { return Err(error) };
+            if is_safe && !std::mem::replace(&mut self.has_sent_again, true) {
+                self.stage = Stage::Start(send);
+                return Ok(());
+            }
+            self.stage = Stage::Start(send.clone());
+            return self.look_for_chosen_task(&send, error).await;
         }
         // An answer to the message itself: it was refused, whatever task it was for.
         if *began == Began::BySend
@@ -316,6 +363,7 @@ impl Following {
             Some(_) => return false,
             None => true,
         };
+        self.sent = None;
         if is_new {
             self.task = Some(task.clone());
             self.context = Some(context.clone());
