@@ -48,7 +48,7 @@ struct ConfiguredProgram {
 impl ConfiguredAgent {
     fn of(agent: &AgentConfig, machine: &Machine) -> Self {
         let program = match agent.kind {
-            AgentKind::Demo | AgentKind::Conformance => None,
+            AgentKind::Demo | AgentKind::Conformance | AgentKind::A2a => None,
             AgentKind::Program(kind) => {
                 let own = kind.info().mode_info(agent.program.mode).and_then(|way| way.program);
                 Some(ConfiguredProgram {

@@ -7,9 +7,11 @@ use anyhow::anyhow;
 use sabir_agents::program::Host;
 use sabir_agents::program::settings::{ASKS_AGAIN_WITHIN, Kind, Settings};
 use sabir_agents::routing::{Profile, Routes};
-use sabir_agents::{ConformanceAgent, DemoAgent, ProgramAgent};
-use sabir_engine::{Agent, Hosted, Inputs, Limits, Route, Router};
+use sabir_agents::remote::RemoteAgentSettings;
+use sabir_agents::{ConformanceAgent, DemoAgent, ProgramAgent, RemoteAgent};
+use sabir_engine::{Agent, Hosted, Inputs, Limits, Recovery, Route, Router};
 use sabir_model::AgentId;
+use sabir_outbound::remote::{Remote, RemoteSettings};
 
 use crate::about::describe;
 use crate::config::{self, AgentKind, Config, default_of};
@@ -73,6 +75,13 @@ fn make(agent: &config::AgentConfig, config: &Config, surroundings: &Surrounding
     Ok(match agent.kind {
         AgentKind::Demo => Arc::new(demo(agent, takes)),
         AgentKind::Conformance => Arc::new(ConformanceAgent::new(surroundings.streaming_timeout)),
+        AgentKind::A2a => {
+            let settings = RemoteAgentSettings {
+                refresh: agent.remote.card_refresh,
+                repeats_unknown: config.recovery.running == Recovery::Requeue,
+            };
+            Arc::new(RemoteAgent::new(remote(&agent.remote)?, settings))
+        }
         AgentKind::Program(kind) => {
             let settings = program_settings(&agent.program, kind, &surroundings.machine);
             let about = match agent.card {
@@ -82,6 +91,20 @@ fn make(agent: &config::AgentConfig, config: &Config, surroundings: &Surrounding
             Arc::new(ProgramAgent::new(&agent.id, settings, about, surroundings.host.clone()))
         }
     })
+}
+
+/// The configuration has checked that there is an address.
+fn remote(config: &config::RemoteConfig) -> anyhow::Result<Remote> {
+    let url = config.url.clone().ok_or_else(|| anyhow!("a remote agent needs a url"))?;
+    Ok(Remote::new(RemoteSettings {
+        card_url: config.card_url.clone(),
+        endpoint: config.endpoint.clone(),
+        version: config.version,
+        bindings: config.transports.clone(),
+        tenant: config.tenant.clone(),
+        unreachable_timeout: config.unreachable_timeout,
+        ..RemoteSettings::new(url)
+    })?)
 }
 
 fn demo(agent: &config::AgentConfig, takes: Inputs) -> DemoAgent {

@@ -294,9 +294,8 @@ async fn tell(turn: &Turn, step: Step) -> Option<Outcome> {
         Step::Update(Update::Progress(change)) => {
             let parts = change.status.message.map(|message| message.parts.clone()).unwrap_or_default();
             // That it is submitted or works is known; what it says of it is news.
-            match parts.is_empty() {
-                true => turn.still_working().await,
-                false => turn.progress_with(parts, change.metadata).await,
+            if !parts.is_empty() || change.metadata.is_some() {
+                turn.progress_with(parts, change.metadata).await;
             }
             None
         }
@@ -307,7 +306,6 @@ async fn tell(turn: &Turn, step: Step) -> Option<Outcome> {
         Step::Over { status, last_words } => outcome_of(status, last_words),
         Step::Trouble(why) => {
             tracing::debug!(task = %turn.task(), why, "the connection to a remote agent is lost; it is tried again");
-            turn.still_working().await;
             None
         }
     }

@@ -9,6 +9,7 @@ use sabir_model::{Extension, Skill};
 use super::addresses::uri;
 use super::agents::{agent_id, agent_kind, scope_name};
 use super::paths::{arguments, command, folder};
+use super::remote_agents::remote_settings;
 use super::sections::AgentConfig;
 use super::settings::{ForWhom, Setting};
 use super::table_values::{json_table, variable_name, variables};
@@ -17,7 +18,7 @@ use super::values::*;
 /// The keys of an `[[agent]]` table.
 pub static AGENT_SETTINGS: LazyLock<Vec<Setting<AgentConfig>>> = LazyLock::new(|| {
     let programs = program_settings().into_iter().map(|setting| setting.only_for(ForWhom::Programs));
-    common_settings().into_iter().chain(programs).collect()
+    common_settings().into_iter().chain(programs).chain(remote_settings()).collect()
 });
 
 /// The keys of an `[[agent.skill]]` table.
@@ -67,8 +68,8 @@ fn common_settings() -> Vec<Row> {
             .required(),
         Row::new("kind", "", agent_kind(), |agent| &mut agent.kind)
             .help(
-                "What does the work: `demo`, `conformance`, or a program: `claude-code`, `codex`, `gemini`, \
-                 `opencode`, `goose`, `copilot`, `qwen`, `vibe`, `cursor`, `acp`, `generic` or `command`.",
+                "What does the work: `demo`, `conformance`, `a2a` (a remote agent), or a program: `claude-code`, `codex`, \
+                 `gemini`, `opencode`, `goose`, `copilot`, `qwen`, `vibe`, `cursor`, `acp`, `generic` or `command`.",
             )
             .required()
             .short_variable("SABIR_AGENT")

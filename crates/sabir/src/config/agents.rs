@@ -144,16 +144,13 @@ pub fn parse_kind(raw: &Raw) -> Read<AgentKind> {
     if let Some(kind) = kinds().find(|kind| kind.name() == word) {
         return Ok((kind, json!(word)));
     }
-    if word == "a2a" {
-        return Err(format!("is {raw}, which comes in a later version"));
-    }
     let names: Vec<&str> = kinds().map(AgentKind::name).collect();
     let hint = nearest(word, names.iter().copied()).map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
     Err(format!("is {raw}, which is no kind of agent; there are {}{hint}", names.join(", ")))
 }
 
 fn kinds() -> impl Iterator<Item = AgentKind> {
-    let built_in = [AgentKind::Demo, AgentKind::Conformance];
+    let built_in = [AgentKind::Demo, AgentKind::Conformance, AgentKind::A2a];
     built_in.into_iter().chain(PROGRAMS.iter().map(|known| AgentKind::Program(known.kind)))
 }
 
@@ -242,7 +239,7 @@ mod tests {
 
     #[test]
     fn unknown_kinds_get_a_list_and_a_hint() {
-        let all = "demo, conformance, claude-code, codex, gemini, opencode, goose, copilot, qwen, vibe, cursor, acp, \
+        let all = "demo, conformance, a2a, claude-code, codex, gemini, opencode, goose, copilot, qwen, vibe, cursor, acp, \
                    generic, command";
         let unknown =
             |word: &str, hint: &str| format!("is \"{word}\", which is no kind of agent; there are {all}{hint}");
@@ -251,7 +248,7 @@ mod tests {
             ("conformance", "ok".to_owned()),
             ("claude-code", "ok".to_owned()),
             ("command", "ok".to_owned()),
-            ("a2a", "is \"a2a\", which comes in a later version".to_owned()),
+            ("a2a", "ok".to_owned()),
             ("dmeo", unknown("dmeo", "; did you mean \"demo\"?")),
             ("claude_code", unknown("claude_code", "; did you mean \"claude-code\"?")),
             ("banana", unknown("banana", "")),

@@ -16,6 +16,7 @@ mod addresses;
 mod auth;
 mod paths;
 mod raw;
+mod remote_agents;
 mod secrets;
 mod table_values;
 mod values;

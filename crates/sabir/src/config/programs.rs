@@ -9,20 +9,22 @@ use sabir_agents::prompt::Approve;
 use super::agent_settings::AGENT_SETTINGS;
 use super::origin::{Configured, Problem, ValueOrigin};
 use super::raw::Raw;
+use super::remote_agents;
 use super::sections::{AgentConfig, AgentKind};
 use super::settings::{ForWhom, row_of};
 
 /// Fills in the defaults of the kind, and tells what is wrong.
 pub fn complete(agent: &mut Configured<AgentConfig>) -> Vec<Problem> {
     match agent.subject.kind {
-        AgentKind::Demo => refuse(agent, ForWhom::Programs, "is for programs"),
-        AgentKind::Conformance => {
-            let mut problems = refuse(agent, ForWhom::Demo, "is for the demo agent");
-            problems.extend(refuse(agent, ForWhom::Programs, "is for programs"));
+        AgentKind::Demo => refuse(agent, &[PROGRAMS_ONLY, REMOTES_ONLY]),
+        AgentKind::Conformance => refuse(agent, &[DEMO_ONLY, PROGRAMS_ONLY, REMOTES_ONLY]),
+        AgentKind::A2a => {
+            let mut problems = refuse(agent, &[DEMO_ONLY, PROGRAMS_ONLY]);
+            problems.extend(remote_agents::check(agent));
             problems
         }
         AgentKind::Program(kind) => {
-            let mut problems = refuse(agent, ForWhom::Demo, "is for the demo agent");
+            let mut problems = refuse(agent, &[DEMO_ONLY, REMOTES_ONLY]);
             problems.extend(complete_program(agent, kind.info()));
             problems
         }
@@ -116,10 +118,18 @@ fn cannot_ask(known: &ProgramInfo, mode: &str) -> String {
 }
 
 /// A setting that does nothing is worse than one that is refused. Those that nobody set are not shown either.
-fn refuse(agent: &mut Configured<AgentConfig>, for_whom: ForWhom, words: &str) -> Vec<Problem> {
-    let words = format!("{words}; an agent of kind {} has no use for it", agent.subject.kind.name());
-    let is_refused = |key: &str| AGENT_SETTINGS.iter().any(|row| row.key == key && row.for_whom == for_whom);
-    let refused: Vec<_> = agent.values.extract_if(.., |value| is_refused(&value.key)).collect();
-    let set = refused.iter().filter(|value| value.origin != ValueOrigin::Default);
-    set.map(|value| Problem::of(&value.origin, &value.key, &words)).collect()
+fn refuse(agent: &mut Configured<AgentConfig>, others: &[(ForWhom, &str)]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for (for_whom, words) in others {
+        let words = format!("{words}; an agent of kind {} has no use for it", agent.subject.kind.name());
+        let is_refused = |key: &str| AGENT_SETTINGS.iter().any(|row| row.key == key && row.for_whom == *for_whom);
+        let refused: Vec<_> = agent.values.extract_if(.., |value| is_refused(&value.key)).collect();
+        let set = refused.iter().filter(|value| value.origin != ValueOrigin::Default);
+        problems.extend(set.map(|value| Problem::of(&value.origin, &value.key, &words)));
+    }
+    problems
 }
+
+const DEMO_ONLY: (ForWhom, &str) = (ForWhom::Demo, "is for the demo agent");
+const PROGRAMS_ONLY: (ForWhom, &str) = (ForWhom::Programs, "is for programs");
+const REMOTES_ONLY: (ForWhom, &str) = (ForWhom::Remotes, "is for remote agents (kind a2a)");

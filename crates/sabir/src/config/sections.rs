@@ -13,7 +13,7 @@ use sabir_agents::prompt::Approve;
 use sabir_agents::routing::Profile;
 use sabir_engine::{AuditKeep, RetentionPolicy};
 use sabir_model::{Extension, Skill};
-use sabir_outbound::Ports;
+use sabir_outbound::{Binding, Ports, ProtocolVersion};
 use sabir_server::jwt::JwtSettings;
 use sabir_server::{AddressRange, ClientAuth, Credential, Digest, Grant};
 use sabir_store::Durability;
@@ -187,6 +187,8 @@ pub struct AgentConfig {
     pub card: AgentCard,
     /// For programs; other kinds have no use for it.
     pub program: ProgramConfig,
+    /// For remote agents.
+    pub remote: RemoteConfig,
 }
 
 impl AgentConfig {
@@ -218,6 +220,8 @@ pub enum AgentKind {
     #[default]
     Demo,
     Conformance,
+    /// A remote agent.
+    A2a,
     Program(Kind),
 }
 
@@ -227,9 +231,23 @@ impl AgentKind {
         match self {
             AgentKind::Demo => "demo",
             AgentKind::Conformance => "conformance",
+            AgentKind::A2a => "a2a",
             AgentKind::Program(kind) => kind.info().name,
         }
     }
+}
+
+/// Where a remote agent is, and how it is spoken to.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RemoteConfig {
+    pub url: Option<String>,
+    pub card_url: Option<String>,
+    pub endpoint: Option<String>,
+    pub version: Option<ProtocolVersion>,
+    pub transports: Vec<Binding>,
+    pub tenant: Option<String>,
+    pub card_refresh: Duration,
+    pub unreachable_timeout: Duration,
 }
 
 /// How an agent runs its program.

@@ -50,6 +50,8 @@ pub enum ForWhom {
     All,
     Demo,
     Programs,
+    /// Those that stand for remote agents.
+    Remotes,
 }
 
 impl<T> Setting<T> {
