@@ -8,6 +8,7 @@ pub mod http;
 pub mod oidc_keys;
 pub mod oidc_provider;
 pub mod process;
+pub mod remote;
 pub mod scripted;
 pub mod sse;
 pub mod store_contract;
