@@ -2,6 +2,7 @@
 
 use crate::clients::{CLIENTS, Client};
 use crate::programs::{PROGRAMS, Program};
+use crate::sdk_servers::{SDK_SERVERS, SdkServer};
 
 #[derive(Clone, Copy)]
 pub enum TestJob {
@@ -18,6 +19,8 @@ pub enum TestJob {
     Documents,
     /// A client suite, through one binding.
     Client(&'static Client, &'static str),
+    /// Sabir's client commands against a server of an SDK, through one binding.
+    SdkServer(&'static SdkServer, &'static str),
     /// A coding program behind a real server.
     Agent(&'static Program),
     /// What the suites before have left behind.
@@ -37,6 +40,7 @@ impl TestJob {
             TestJob::QuickTests => "quick-tests".to_owned(),
             TestJob::Documents => "documents".to_owned(),
             TestJob::Client(client, binding) => format!("{}-{binding}", client.name),
+            TestJob::SdkServer(server, binding) => format!("servers-{}-{binding}", server.sdk),
             TestJob::Agent(program) => format!("agents-{}", program.name),
             TestJob::Leftovers => "leftovers".to_owned(),
         }
@@ -57,9 +61,18 @@ pub fn check() -> Vec<TestJob> {
 pub fn test() -> Vec<TestJob> {
     let clients =
         CLIENTS.iter().flat_map(|client| client.bindings.iter().map(move |binding| TestJob::Client(client, binding)));
+    let servers = SDK_SERVERS
+        .iter()
+        .flat_map(|server| server.bindings.iter().map(move |binding| TestJob::SdkServer(server, binding)));
     let agents = PROGRAMS.iter().map(TestJob::Agent);
     let first = [TestJob::Arrows, TestJob::Compatibility, TestJob::Workspace];
-    first.into_iter().chain(clients).chain(agents).chain([TestJob::Documents, TestJob::Leftovers]).collect()
+    first
+        .into_iter()
+        .chain(clients)
+        .chain(servers)
+        .chain(agents)
+        .chain([TestJob::Documents, TestJob::Leftovers])
+        .collect()
 }
 
 /// What every push can run: under two minutes once it is compiled, and nothing is downloaded.
@@ -98,9 +111,14 @@ mod tests {
     fn words_choose_jobs() {
         for (words, expected) in [
             (&["arrows"][..], "arrows leftovers"),
-            (&["python-1.3.0"], "python-1.3.0-jsonrpc python-1.3.0-http_json leftovers"),
+            (
+                &["python-1.3.0"],
+                "python-1.3.0-jsonrpc python-1.3.0-http_json \
+                 servers-python-1.3.0-jsonrpc servers-python-1.3.0-http_json leftovers",
+            ),
             (&["js-0.3.13-json", "workspace"], "workspace js-0.3.13-jsonrpc leftovers"),
             (&["clients"], ALL_CLIENTS),
+            (&["servers"], ALL_SERVERS),
             (&["agents"], "agents-claude-code agents-codex agents-gemini agents-goose leftovers"),
             (&["no such"], ""),
         ] {
@@ -112,6 +130,10 @@ mod tests {
     const ALL_CLIENTS: &str = "python-1.3.0-jsonrpc python-1.3.0-http_json python-0.3.26-jsonrpc python-0.3.26-http_json \
         python-0.2.16-jsonrpc js-1.3.0-jsonrpc js-1.3.0-http_json js-0.3.14-jsonrpc js-0.3.14-http_json \
         js-0.3.13-jsonrpc js-0.3.13-http_json js-0.2.5-jsonrpc leftovers";
+
+    const ALL_SERVERS: &str = "servers-python-1.3.0-jsonrpc servers-python-1.3.0-http_json \
+        servers-python-0.3.26-jsonrpc servers-python-0.3.26-http_json servers-python-0.2.16-jsonrpc \
+        servers-js-1.3.0-jsonrpc servers-js-1.3.0-http_json servers-js-0.3.14-jsonrpc servers-js-0.3.14-http_json leftovers";
 
     fn names(jobs: Vec<TestJob>) -> String {
         jobs.iter().map(TestJob::name).collect::<Vec<_>>().join(" ")

@@ -23,6 +23,9 @@ mod documents;
 mod leftovers;
 mod needs;
 mod programs;
+mod sdk_server;
+mod sdk_server_suite;
+mod sdk_servers;
 mod secured_server;
 mod server;
 mod soak;
@@ -49,7 +52,8 @@ The checks and suites of Sabir.
   cargo xtask check           format, lints, who may know whom, foreign crates, publishing, and the promises
   cargo xtask compatibility   write docs/internals/promises.md from the tests
   cargo xtask test            every suite against real parts; sets up what is missing; then looks for what is left behind
-  cargo xtask test NAME...    only the suites whose name contains one of the words, such as `clients` or `agents`
+  cargo xtask test NAME...    only the suites whose name contains one of the words, such as `clients`, `servers` or
+                              `agents`
   cargo xtask test --quick    what every push can run: under two minutes, nothing is downloaded
   cargo xtask soak            mixed traffic in every dialect, with restarts by kill -9; then every promise is checked;
                               --minutes N (1 by default), --seed N to have the same choices again

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use crate::clients::Kit;
+use crate::clients::{Client, Kit};
 use crate::jobs::TestJob;
 use crate::workspace::Workspace;
 use crate::{apt, command, documents, setup, setup_node, setup_program, setup_python};
@@ -25,14 +25,10 @@ impl Needs {
         let mut needs = Self::default();
         for job in jobs {
             match job {
-                TestJob::Client(client, _) => {
-                    match client.kit {
-                        Kit::Python => needs.packages.extend(setup_python::missing_packages()),
-                        Kit::Node => needs.packages.extend(setup_node::missing_packages()),
-                    }
-                    if !setup::is_ready(workspace, client) {
-                        needs.folder(format!("the A2A SDK {}", client.name), client.megabytes);
-                    }
+                TestJob::Client(client, _) => needs.sdk(workspace, client),
+                TestJob::SdkServer(server, _) => {
+                    needs.packages.extend(setup_python::missing_packages());
+                    needs.sdk(workspace, server.client());
                 }
                 TestJob::Agent(program) => {
                     needs.packages.extend(setup_python::missing_packages());
@@ -49,7 +45,17 @@ impl Needs {
         needs
     }
 
-    /// Two bindings of one client share a folder.
+    fn sdk(&mut self, workspace: &Workspace, client: &Client) {
+        match client.kit {
+            Kit::Python => self.packages.extend(setup_python::missing_packages()),
+            Kit::Node => self.packages.extend(setup_node::missing_packages()),
+        }
+        if !setup::is_ready(workspace, client) {
+            self.folder(format!("the A2A SDK {}", client.name), client.megabytes);
+        }
+    }
+
+    /// Two bindings of one client share a folder, and so do a client and a server of one SDK.
     fn folder(&mut self, name: String, megabytes: u32) {
         if self.folders.iter().all(|(other, _)| *other != name) {
             self.folders.push((name, megabytes));

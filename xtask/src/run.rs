@@ -16,8 +16,8 @@ use crate::leftovers::StateBefore;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 use crate::{
-    agents, arrows, client, compatibility, dependencies, documents, identity_provider, lints, publishing, server,
-    setup, setup_program, workspace_tests,
+    agents, arrows, client, compatibility, dependencies, documents, identity_provider, lints, publishing,
+    sdk_server_suite, server, setup, setup_program, workspace_tests,
 };
 
 pub fn all(workspace: &Workspace, jobs: &[TestJob]) -> Tally {
@@ -38,7 +38,7 @@ pub fn all(workspace: &Workspace, jobs: &[TestJob]) -> Tally {
     let mut total = Tally::default();
     for (name, tally, time) in results {
         let mark = if tally.failed > 0 { "FAILED" } else { "ok" };
-        println!("{mark:<7} {name:<24} {:<24} {:>9}", tally.to_string(), seconds(time));
+        println!("{mark:<7} {name:<31} {:<24} {:>9}", tally.to_string(), seconds(time));
         total += tally;
     }
     total
@@ -60,6 +60,12 @@ fn one(workspace: &Workspace, shared: &mut SharedSetup, job: &TestJob) -> Result
             shared.set_up(workspace, client)?;
             let log = workspace.clients().join(format!("{}.log", job.name()));
             client::run(setup::command(workspace, client), binding, &programs, &log, &workspace.temp)
+        }
+        TestJob::SdkServer(server, binding) => {
+            let binary = shared.server(workspace)?;
+            shared.set_up(workspace, server.client())?;
+            let log = workspace.clients().join(format!("{}.log", job.name()));
+            sdk_server_suite::run(workspace, server, binding, &binary, &log)
         }
         TestJob::Agent(program) => {
             let binary = shared.server(workspace)?;

@@ -1,4 +1,4 @@
-//! What the client suites run with, below `target/clients`: made once, kept until what it is made from changes.
+//! What the client suites and the servers of SDKs run with, below `target/clients`: made once, kept until what it is made from changes.
 //!
 //! A stamp beside it holds the text it was made from. It goes first and comes back last, so a set-up that was
 //! interrupted is done again.
@@ -87,16 +87,13 @@ pub fn read(file: &Path) -> Result<String> {
     fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))
 }
 
-fn folder(workspace: &Workspace, client: &Client) -> PathBuf {
+/// Where the packages of the client's SDK are.
+pub fn folder(workspace: &Workspace, client: &Client) -> PathBuf {
     workspace.clients().join(client.name)
 }
 
 fn source(workspace: &Workspace, kit: Kit) -> PathBuf {
-    let language = match kit {
-        Kit::Python => "python",
-        Kit::Node => "js",
-    };
-    workspace.root.join("tests").join("clients").join(language)
+    workspace.root.join("tests").join("clients").join(kit.language())
 }
 
 #[cfg(test)]

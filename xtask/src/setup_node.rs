@@ -53,7 +53,7 @@ impl LockedModules {
 }
 
 /// Copies the suite's files; those that it no longer has go away, or an import of one would still work here.
-fn copy_modules(source: &Path, folder: &Path) -> Result<()> {
+pub fn copy_modules(source: &Path, folder: &Path) -> Result<()> {
     for old in modules(folder)? {
         fs::remove_file(&old).with_context(|| format!("cannot remove {}", old.display()))?;
     }
