@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use sabir_model::{AgentId, Call, PushCall, Send, TaskId};
-use sabir_wire::{PeerCall, PeerErrorKind, PeerProtocol, PeerRequest, ProtocolVersion, Received};
+use sabir_wire::{Binding, PeerCall, PeerErrorKind, PeerProtocol, PeerRequest, ProtocolVersion, Received};
 use tokio::time::{Instant, sleep};
 
 use super::address::trust;
@@ -121,7 +121,7 @@ impl Remote {
                 }
                 Err(error) => error,
             };
-            if matches!(error.peer_kind(), Some(PeerErrorKind::MethodNotFound | PeerErrorKind::Version)) {
+            if is_other_version(call, &error) {
                 first_error.get_or_insert(error);
                 match others.next() {
                     Some(other) => protocol = other,
@@ -191,7 +191,7 @@ impl Remote {
             .and_then(|value| value.to_str().ok())
             .is_some_and(|value| value.trim_start().to_ascii_lowercase().starts_with("text/event-stream"));
         if response.status.is_success() && is_stream {
-            return Ok(RemoteStream::events(
+            let stream = RemoteStream::events(
                 response,
                 protocol,
                 request.operation,
@@ -199,7 +199,12 @@ impl Remote {
                 settings.largest_answer,
                 settings.stream_silence,
                 settings.observer.clone(),
-            ));
+            );
+            // Whether a message was taken is known with the first frame.
+            return match call {
+                Call::Send(_) => stream.wait_for_first().await,
+                _ => Ok(stream),
+            };
         }
         let received = self.read_whole(response, &request, protocol, task_of(call), settings.send_timeout).await?;
         Ok(RemoteStream::single(received, protocol, request.operation))
@@ -292,12 +297,23 @@ impl Remote {
     }
 }
 
+/// Whether a server that answers so may know the call in another version. Some have no better words for an unknown method
+/// than that the request is invalid; a message that names a task may be refused like that for other reasons.
+fn is_other_version(call: &Call, error: &RemoteError) -> bool {
+    match error.peer_kind() {
+        Some(PeerErrorKind::MethodNotFound | PeerErrorKind::Version) => true,
+        Some(PeerErrorKind::InvalidRequest) => matches!(call, Call::Send(send) if send.message.task.is_none()),
+        _ => false,
+    }
+}
+
 /// What is told of a message that may have arrived.
 fn outcome_of(call: &Call, error: RemoteError) -> RemoteError {
     match (call, &error) {
         (Call::Send(_), RemoteError::Dial(dial)) if dial.may_have_left() => {
             RemoteError::OutcomeUnknown(error.to_string())
         }
+        (Call::Send(_), RemoteError::StreamEnded) => RemoteError::OutcomeUnknown(error.to_string()),
         (Call::Send(_), RemoteError::Peer { error: peer, retry_after: None })
             if peer.kind == PeerErrorKind::Unavailable && matches!(peer.status, 502 | 504) =>
         {
@@ -364,10 +380,13 @@ fn other_versions(promised: PeerProtocol, call: &Call) -> Vec<PeerProtocol> {
     if matches!(call, Call::List(_) | Call::Push(_) | Call::ExtendedCard { .. }) {
         return Vec::new();
     }
-    // On the wire 0.2 is 0.3.
-    let versions = [ProtocolVersion::V0_3, ProtocolVersion::V0_1, ProtocolVersion::V1_0];
-    let is_same = |version| version == ProtocolVersion::V0_3 && promised.version() == ProtocolVersion::V0_2;
-    let others = versions.into_iter().filter(|version| !is_same(*version)).filter_map(|version| PeerProtocol::new(version, promised.binding()));
+    // Over JSON-RPC, servers of 0.3 understand all that is written for 0.2.
+    let line_0 = match promised.binding() {
+        Binding::JsonRpc => ProtocolVersion::V0_2,
+        Binding::HttpJson => ProtocolVersion::V0_3,
+    };
+    let versions = [line_0, ProtocolVersion::V0_1, ProtocolVersion::V1_0];
+    let others = versions.into_iter().filter_map(|version| PeerProtocol::new(version, promised.binding()));
     others.filter(|other| *other != promised).collect()
 }
 

@@ -64,9 +64,10 @@ pub struct Following {
     has_news: bool,
     last_asked: Instant,
     can_subscribe: bool,
-    /// The message, until its task is known.
-    sent: Option<Box<Send>>,
     has_sent_again: bool,
+    /// The message was for a task that waits, and nothing shows yet that the task has it: servers may still say that it
+    /// waits.
+    awaits_change: bool,
     failures: BackOff,
     polls: BackOff,
     failing_since: Option<Instant>,
@@ -99,7 +100,8 @@ impl Following {
     pub fn send(remote: Remote, send: Send, mirror: Mirror) -> Self {
         let task = send.message.task.clone();
         let context = send.message.context.clone();
-        Self { task, context, ..Self::new(remote, Stage::Start(Box::new(send)), mirror) }
+        let awaits_change = task.is_some();
+        Self { task, context, awaits_change, ..Self::new(remote, Stage::Start(Box::new(send)), mirror) }
     }
 
     /// Follows a task that the remote agent has.
@@ -120,8 +122,8 @@ impl Following {
             has_news: false,
             last_asked: Instant::now(),
             can_subscribe: true,
-            sent: None,
             has_sent_again: false,
+            awaits_change: false,
             failures: BackOff::after_failures(),
             polls: BackOff::between_polls(),
             failing_since: None,
@@ -163,7 +165,6 @@ impl Following {
             send.delivery = sabir_model::Delivery::Stream;
             match self.remote.stream(&Call::Send(send.clone()), None).await {
                 Ok(stream) => {
-                    self.sent = Some(send);
                     self.stage =
                         Stage::Streaming { stream: Box::new(stream), is_first_frame: true, began: Began::BySend };
                     return Ok(());
@@ -215,8 +216,17 @@ impl Following {
     }
 
     async fn read_stream(&mut self) -> Result<(), RemoteError> {
+        let silence = self.remote.settings().stream_silence;
         let Stage::Streaming { stream, .. } = &mut self.stage else { return Ok(()) };
-        let failure = match stream.next().await {
+        let next = match tokio::time::timeout(silence, stream.next()).await {
+            Ok(next) => next,
+            Err(_) if self.task.is_some() => {
+                self.check_silent_task().await;
+                return Ok(());
+            }
+            Err(_) => return Ok(()),
+        };
+        let failure = match next {
             Ok(Some(frame)) => {
                 self.note_success();
                 self.take_frame(frame).await;
@@ -229,38 +239,31 @@ impl Following {
             Err(error) => error,
         };
         let Stage::Streaming { began, is_first_frame, .. } = &self.stage else { return Ok(()) };
-        // Without a task there is nothing that could be asked about.
-        if *began == Began::BySend && *is_first_frame && self.task.is_none() {
-            let is_answer = matches!(failure, RemoteError::Peer { .. });
-            let is_safe = !is_answer && self.remote.repeats_are_safe().await;
-            let error = match failure {
-                error if is_answer => error,
-                error => RemoteError::OutcomeUnknown(error.to_string()),
-            };
-            // The stage is still that of a message on its way.
-            let Some(send) = self.sent.clone() else { return Err(error) };
-            if is_safe && !std::mem::replace(&mut self.has_sent_again, true) {
-                self.stage = Stage::Start(send);
-                return Ok(());
-            }
-            self.stage = Stage::Start(send.clone());
-            return self.look_for_chosen_task(&send, error).await;
-        }
-        // An answer to the message itself: it was refused, whatever task it was for.
-        if *began == Began::BySend
-            && *is_first_frame
-            && let RemoteError::Peer { error, .. } = &failure
-            && error.kind != PeerErrorKind::Malformed
-        {
-            return Err(failure);
-        }
-        if let RemoteError::EventTooLarge(_) = &failure {
-            return Err(failure);
-        }
-        // A stream may end with a status that ends the turn and no word about it.
-        self.stage = Stage::Broken;
+        let is_refused_subscription =
+            *began == Began::BySubscription && *is_first_frame && matches!(failure, RemoteError::Peer { .. });
         self.is_gapless = false;
+        match failure {
+            error @ RemoteError::EventTooLarge(_) => return Err(error),
+            // Servers that cannot be subscribed to may say so in the stream.
+            _ if is_refused_subscription => self.stage = Stage::Polling,
+            _ if self.task.is_none() => return Err(RemoteError::StreamEnded),
+            _ => {
+                self.stage = Stage::Broken;
+                let wait = self.failures.next(None);
+                sleep(wait).await;
+            }
+        }
         Ok(())
+    }
+
+    /// Looks at the task while its stream says nothing. Some servers leave a stream open when its task has ended.
+    async fn check_silent_task(&mut self) {
+        if let Ok(task) = self.ask().await
+            && ends_turn(task.status.state)
+        {
+            self.take_snapshot(&task);
+            self.end();
+        }
     }
 
     async fn take_frame(&mut self, frame: Frame) {
@@ -317,7 +320,8 @@ impl Following {
                 self.stage = Stage::Over;
             }
             PeerResponse::Task(task) => {
-                if self.adopt(&task.id, &task.context) {
+                let is_old = self.awaits_change && task.status.state.is_waiting();
+                if self.adopt(&task.id, &task.context) && !is_old {
                     self.mirror.take_snapshot(&task, &mut updates);
                 }
             }
@@ -346,7 +350,10 @@ impl Following {
 
     fn take_event(&mut self, event: Event, updates: &mut Vec<Update>) {
         match event {
-            Event::Status(change) => self.mirror.take_status(change, updates),
+            Event::Status(change) => {
+                self.awaits_change = false;
+                self.mirror.take_status(change, updates);
+            }
             Event::Artifact(chunk) if self.is_gapless => self.mirror.take_chunk(chunk, updates),
             // Something before it may be missing; the whole task is asked for.
             Event::Artifact(_) => self.has_news = true,
@@ -363,7 +370,6 @@ impl Following {
             Some(_) => return false,
             None => true,
         };
-        self.sent = None;
         if is_new {
             self.task = Some(task.clone());
             self.context = Some(context.clone());
@@ -388,11 +394,16 @@ impl Following {
         }
         self.read_rest().await;
         if let Ok(task) = self.ask().await {
-            let mut updates = Vec::new();
-            self.mirror.take_snapshot(&task, &mut updates);
-            self.steps.extend(updates.into_iter().map(Step::Update));
+            self.take_snapshot(&task);
         }
         self.end();
+    }
+
+    fn take_snapshot(&mut self, task: &Task) {
+        self.adopt(&task.id, &task.context);
+        let mut updates = Vec::new();
+        self.mirror.take_snapshot(task, &mut updates);
+        self.steps.extend(updates.into_iter().map(Step::Update));
     }
 
     /// Frames that were sent after the last status, by servers that do not keep their order.
@@ -449,10 +460,11 @@ impl Following {
                 Ok(())
             }
             Err(error) => match error.peer_kind() {
-                Some(PeerErrorKind::TaskNotFound) => Err(error),
-                // A finished task cannot be subscribed to, and some servers know no subscriptions at all.
+                // A finished task cannot be subscribed to, and some servers know no subscriptions at all. Whether the task
+                // exists is for a get to say.
                 Some(
-                    PeerErrorKind::Unsupported
+                    PeerErrorKind::TaskNotFound
+                    | PeerErrorKind::Unsupported
                     | PeerErrorKind::MethodNotFound
                     | PeerErrorKind::Invalid
                     | PeerErrorKind::InvalidRequest
@@ -471,10 +483,7 @@ impl Following {
     async fn catch_up(&mut self) {
         (self.has_news, self.last_asked) = (false, Instant::now());
         if let Ok(task) = self.ask().await {
-            let mut updates = Vec::new();
-            self.adopt(&task.id, &task.context);
-            self.mirror.take_snapshot(&task, &mut updates);
-            self.steps.extend(updates.into_iter().map(Step::Update));
+            self.take_snapshot(&task);
             // Its events may be in the snapshot already.
             self.is_gapless = false;
             if self.is_over() {
@@ -487,13 +496,10 @@ impl Following {
         match self.ask().await {
             Ok(task) => {
                 self.note_success();
-                let mut updates = Vec::new();
-                self.adopt(&task.id, &task.context);
-                self.mirror.take_snapshot(&task, &mut updates);
-                if updates.iter().any(|update| matches!(update, Update::Artifact { .. })) {
+                self.take_snapshot(&task);
+                if self.steps.iter().any(|step| matches!(step, Step::Update(Update::Artifact { .. }))) {
                     self.polls.reset();
                 }
-                self.steps.extend(updates.into_iter().map(Step::Update));
                 if self.is_over() {
                     self.end();
                 } else if self.steps.is_empty() {

@@ -27,6 +27,8 @@ pub struct RemoteStream {
     pub(super) observer: Option<Observer>,
     /// Frames that name no task are about this one.
     task: Option<TaskId>,
+    /// The first frame, if it was waited for.
+    first: Option<Frame>,
 }
 
 enum Source {
@@ -57,11 +59,17 @@ impl RemoteStream {
         let parser = EventParser::new(limit);
         let events = Events { response, parser, pending: VecDeque::new(), silence, is_over: false };
         let source = Source::Events(Box::new(events));
-        RemoteStream { source, protocol, operation, observer, task }
+        RemoteStream { source, protocol, operation, observer, task, first: None }
     }
 
     pub(super) fn single(received: Received, protocol: PeerProtocol, operation: Operation) -> Self {
-        RemoteStream { source: Source::Single(Some(received)), protocol, operation, observer: None, task: None }
+        RemoteStream { source: Source::Single(Some(received)), protocol, operation, observer: None, task: None, first: None }
+    }
+
+    /// Waits for the first frame and keeps it. A refusal may come as the only frame of a stream.
+    pub(super) async fn wait_for_first(mut self) -> Result<Self, RemoteError> {
+        self.first = Some(self.next().await?.ok_or(RemoteError::StreamEnded)?);
+        Ok(self)
     }
 
     /// From now on, frames that name no task are about this one.
@@ -71,6 +79,9 @@ impl RemoteStream {
 
     /// The next frame; `None`: the stream has ended. A frame that makes no sense at all is passed over.
     pub async fn next(&mut self) -> Result<Option<Frame>, RemoteError> {
+        if let Some(first) = self.first.take() {
+            return Ok(Some(first));
+        }
         loop {
             let Some((event, is_cut_off)) = self.next_event().await? else {
                 return Ok(match &mut self.source {

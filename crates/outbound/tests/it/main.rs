@@ -1,6 +1,7 @@
 //! The guarded client against real sockets. Nothing leaves the loopback interface.
 
 mod cards;
+mod following;
 mod hosts;
 mod rebinding;
 mod redirects;

@@ -72,6 +72,9 @@ impl PeerProtocol {
             Binding::JsonRpc => match json::parse::<Envelope<'_>>(text) {
                 Ok(Envelope { error: Some(error), .. }) if error.get() != "null" => {
                     let Some(error) = LenientObject::of(error.get()) else {
+                        if !(200..300).contains(&status) {
+                            return Err(read_http_error(self.version(), operation, status, text));
+                        }
                         let why = format!("its error is {}", quoted(error.get()));
                         return Err(PeerError::malformed(status, &why));
                     };
