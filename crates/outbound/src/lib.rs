@@ -5,6 +5,8 @@
 //! delivers what the store's outbox has, with retries. `cards` fetches the cards of other servers and verifies their
 //! signatures, and `remote` calls their agents; `jose` has the keys and signatures, which our own cards get as well.
 
+mod digest;
+
 pub mod cards;
 pub mod client;
 pub mod guard;
@@ -14,11 +16,6 @@ pub mod webhooks;
 
 pub use sabir_wire::{Binding, PeerError, PeerErrorKind, PeerProtocol, PeerResponse, ProtocolVersion};
 
-pub use client::{Client, DialError, Limits, Request, Response, Roots};
+pub use client::{Client, ClientIdentity, DialError, Limits, Request, Response, Roots};
+pub use digest::sha256;
 pub use guard::{EgressPolicy, Guard, Ports, Refusal, Resolve, Scheme, SystemResolver, Target};
-
-/// The digest by which documents are told apart.
-pub fn sha256(bytes: &[u8]) -> [u8; 32] {
-    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
-    digest.as_ref().try_into().expect("SHA-256 has 32 bytes")
-}

@@ -108,8 +108,26 @@ impl DialError {
             detail = error.to_string();
             next = error.source();
         }
-        DialError::Broken { detail }
+        if is_refused_certificate(&detail) { DialError::Tls(detail) } else { DialError::Broken { detail } }
     }
+}
+
+/// Whether the host does not accept our certificate, or misses one. With TLS 1.3 its alert comes after our side of the
+/// handshake, so hyper finds it where it waits for the response; the host has not read any of the request then. Of
+/// errors below HTTP/2 only the text is left.
+fn is_refused_certificate(detail: &str) -> bool {
+    use rustls::AlertDescription as Alert;
+    let alerts = [
+        Alert::BadCertificate,
+        Alert::UnsupportedCertificate,
+        Alert::CertificateRevoked,
+        Alert::CertificateExpired,
+        Alert::CertificateUnknown,
+        Alert::UnknownCA,
+        Alert::AccessDenied,
+        Alert::CertificateRequired,
+    ];
+    alerts.into_iter().any(|alert| detail == rustls::Error::AlertReceived(alert).to_string())
 }
 
 impl From<GuardError> for DialError {

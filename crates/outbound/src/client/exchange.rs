@@ -13,6 +13,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::connector::Connector;
 use super::error::DialError;
+use super::identity::ClientIdentity;
 use super::limits::Limits;
 use super::open_response::OpenResponse;
 use super::redirect;
@@ -30,7 +31,12 @@ pub struct Client {
 
 impl Client {
     pub fn new(guard: Arc<Guard>, limits: Limits, roots: Roots) -> Self {
-        let connector = Connector::new(Arc::clone(&guard), Tls::new(roots), limits.connect_timeout);
+        Self::with_identity(guard, limits, roots, None)
+    }
+
+    /// A client that shows its certificate to every host that asks for one, also after a redirect.
+    pub fn with_identity(guard: Arc<Guard>, limits: Limits, roots: Roots, identity: Option<ClientIdentity>) -> Self {
+        let connector = Connector::new(Arc::clone(&guard), Tls::new(roots, identity), limits.connect_timeout);
         let inner = legacy::Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .timer(TokioTimer::new())

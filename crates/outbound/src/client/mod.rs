@@ -10,6 +10,7 @@ mod connector;
 mod dial;
 mod error;
 mod exchange;
+mod identity;
 mod limits;
 mod open_response;
 mod redirect;
@@ -18,6 +19,7 @@ mod tls;
 
 pub use error::DialError;
 pub use exchange::Client;
+pub use identity::{ClientIdentity, UnusableIdentity};
 pub use limits::Limits;
 pub use open_response::OpenResponse;
 pub use request::{Request, Response};

@@ -1,4 +1,4 @@
-//! TLS: which certificates are trusted, and the handshake.
+//! TLS: which certificates are trusted, which one is shown, and the handshake.
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::error::DialError;
+use super::identity::ClientIdentity;
 use crate::guard::Host;
 
 /// The certificates that sign the hosts' ones: the platform's, or Mozilla's where the platform has none (a container
@@ -39,13 +40,14 @@ impl Roots {
 
 pub(super) struct Tls {
     roots: Roots,
+    identity: Option<ClientIdentity>,
     /// Made with the first connection: reading the platform's certificates takes a while, and many servers never dial.
     config: OnceCell<Arc<ClientConfig>>,
 }
 
 impl Tls {
-    pub(super) fn new(roots: Roots) -> Self {
-        Tls { roots, config: OnceCell::new() }
+    pub(super) fn new(roots: Roots, identity: Option<ClientIdentity>) -> Self {
+        Tls { roots, identity, config: OnceCell::new() }
     }
 
     /// Shakes hands; the host must prove that it has the name, or the address, of the URL.
@@ -62,20 +64,23 @@ impl Tls {
 
     async fn config(&self) -> Result<Arc<ClientConfig>, DialError> {
         let config = self.config.get_or_try_init(|| async {
-            let roots = self.roots.clone();
-            let made = tokio::task::spawn_blocking(move || client_config(roots)).await;
+            let (roots, identity) = (self.roots.clone(), self.identity.clone());
+            let made = tokio::task::spawn_blocking(move || client_config(roots, identity)).await;
             made.map_err(|error| error.to_string()).and_then(|made| made.map_err(|error| error.to_string()))
         });
         config.await.cloned().map_err(DialError::Tls)
     }
 }
 
-fn client_config(roots: Roots) -> Result<Arc<ClientConfig>, rustls::Error> {
+fn client_config(roots: Roots, identity: Option<ClientIdentity>) -> Result<Arc<ClientConfig>, rustls::Error> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider)
+    let builder = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
-        .with_root_certificates(all_roots(roots))
-        .with_no_client_auth();
+        .with_root_certificates(all_roots(roots));
+    let mut config = match identity {
+        None => builder.with_no_client_auth(),
+        Some(identity) => builder.with_client_cert_resolver(identity.resolver()),
+    };
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }

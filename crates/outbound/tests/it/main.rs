@@ -3,6 +3,7 @@
 mod cards;
 mod following;
 mod hosts;
+mod mutual_tls;
 mod rebinding;
 mod redirects;
 mod ssrf;
