@@ -75,7 +75,7 @@ impl Client {
             match redirect::location(&target, &response) {
                 Some(next) if request.redirects > 0 => {
                     let next = next?;
-                    request = redirect::follow(request, response.status, &target, &next);
+                    request = redirect::follow(request, response.status, &target, &next)?;
                     target = next;
                 }
                 _ => return Ok(response),
@@ -102,7 +102,7 @@ impl Client {
     ) -> Result<(http::response::Parts, Incoming), DialError> {
         let mut outgoing = http::Request::new(Full::new(request.body.clone()));
         *outgoing.method_mut() = request.method.clone();
-        *outgoing.uri_mut() = target.to_uri();
+        *outgoing.uri_mut() = request.uri(target);
         *outgoing.headers_mut() = request.headers.clone();
         let answer = timeout_at(deadline, self.inner.request(outgoing)).await.map_err(|_| DialError::Timeout)?;
         Ok(answer.map_err(|error| DialError::from_hyper(&error))?.into_parts())

@@ -15,6 +15,7 @@ mod limits;
 mod open_response;
 mod redirect;
 mod request;
+mod secret_query;
 mod tls;
 
 pub use error::DialError;
@@ -23,4 +24,5 @@ pub use identity::{ClientIdentity, UnusableIdentity};
 pub use limits::Limits;
 pub use open_response::OpenResponse;
 pub use request::{Request, Response};
+pub use secret_query::SecretQuery;
 pub use tls::{Roots, UnusableRoot};

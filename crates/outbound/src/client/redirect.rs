@@ -27,7 +27,12 @@ pub(super) fn location(target: &Target, response: &Response) -> Option<Result<Ta
 }
 
 /// The request as the next hop gets it: what was a POST may become a GET, and another origin gets no secrets.
-pub(super) fn follow(mut request: Request, status: StatusCode, from: &Target, to: &Target) -> Request {
+pub(super) fn follow(
+    mut request: Request,
+    status: StatusCode,
+    from: &Target,
+    to: &Target,
+) -> Result<Request, DialError> {
     let keeps_method = matches!(status.as_u16(), 307 | 308) || matches!(request.method, Method::GET | Method::HEAD);
     if !keeps_method {
         request.method = Method::GET;
@@ -38,8 +43,11 @@ pub(super) fn follow(mut request: Request, status: StatusCode, from: &Target, to
     }
     if from.origin() != to.origin() {
         request.headers = without_secrets(request.headers);
+        if request.secret_query.take().is_some_and(|query| query.is_in(to)) {
+            return Err(Refusal::SecretInRedirect.into());
+        }
     }
-    request
+    Ok(request)
 }
 
 fn without_secrets(headers: HeaderMap) -> HeaderMap {

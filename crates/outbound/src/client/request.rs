@@ -3,13 +3,19 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, StatusCode, header};
+use http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header};
+
+use super::secret_query::SecretQuery;
+use crate::guard::Target;
 
 /// A request to a URL that somebody else chose. It has no `Debug`: its headers hold secrets.
 #[derive(Clone)]
 pub struct Request {
     pub method: Method,
+    /// Without secrets; errors may show it.
     pub url: String,
+    /// A secret that goes into the query.
+    pub secret_query: Option<SecretQuery>,
     /// Headers about the connection or the body's length are the client's own and are taken out.
     pub headers: HeaderMap,
     pub body: Bytes,
@@ -32,6 +38,7 @@ impl Request {
         Request {
             method: Method::GET,
             url: url.into(),
+            secret_query: None,
             headers: HeaderMap::new(),
             body: Bytes::new(),
             timeout,
@@ -47,21 +54,31 @@ impl Request {
     pub fn following(self, redirects: u8) -> Self {
         Request { redirects, ..self }
     }
+
+    /// The URL as the host gets it. `target` is the URL of the request, or where a redirect of it leads.
+    pub(super) fn uri(&self, target: &Target) -> Uri {
+        match &self.secret_query {
+            None => target.to_uri(),
+            Some(query) => query.add_to(target),
+        }
+    }
 }
 
-/// Takes out what would change how the message is framed or routed.
+/// Headers that would change how the message is framed or routed.
+pub(crate) const CONNECTION_HEADERS: [HeaderName; 9] = [
+    header::HOST,
+    header::CONTENT_LENGTH,
+    header::TRANSFER_ENCODING,
+    header::CONNECTION,
+    header::UPGRADE,
+    header::TE,
+    header::TRAILER,
+    header::EXPECT,
+    header::PROXY_AUTHORIZATION,
+];
+
 pub(super) fn without_connection_headers(mut headers: HeaderMap) -> HeaderMap {
-    for name in [
-        header::HOST,
-        header::CONTENT_LENGTH,
-        header::TRANSFER_ENCODING,
-        header::CONNECTION,
-        header::UPGRADE,
-        header::TE,
-        header::TRAILER,
-        header::EXPECT,
-        header::PROXY_AUTHORIZATION,
-    ] {
+    for name in CONNECTION_HEADERS {
         headers.remove(name);
     }
     headers

@@ -26,6 +26,8 @@ pub enum Refusal {
     ResolvedAddress,
     #[error("the redirect leads from https to http")]
     Downgrade,
+    #[error("the redirect shows a secret of the URL's query to another host")]
+    SecretInRedirect,
 }
 
 impl Refusal {

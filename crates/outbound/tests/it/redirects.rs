@@ -1,10 +1,11 @@
 //! Redirects: off unless asked for, bounded, and without secrets for another origin.
 
 use http::{HeaderMap, HeaderValue};
-use sabir_outbound::client::DialError;
+use sabir_outbound::client::{DialError, Request, SecretQuery};
+use sabir_outbound::guard::Refusal;
 use tokio::io::AsyncWriteExt;
 
-use crate::support::{Names, Receiver, client, closing, loopback_allowed, ok, post, post_following};
+use crate::support::{LONG, Names, Receiver, client, closing, loopback_allowed, ok, post, post_following};
 
 fn redirect(status: u16, location: &str) -> String {
     closing(&format!("HTTP/1.1 {status} Redirect\r\ncontent-length: 0\r\nlocation: {location}\r\n\r\n"))
@@ -67,6 +68,42 @@ async fn the_same_origin_keeps_them() {
     let response = post_following(&client, &format!("http://{}/first", receiver.address), secrets()).await.unwrap();
     assert_eq!(response.body.as_ref(), b"done");
     assert_eq!(receiver.requests()[1].matches("secret").count(), 5);
+}
+
+#[tokio::test]
+async fn a_secret_in_the_query_stays_with_its_origin() {
+    let other = Receiver::answering("127.0.0.1:0", closing(&ok("other"))).await;
+    let elsewhere = format!("http://{}", other.address);
+    let refused = DialError::Refused(Refusal::SecretInRedirect).to_string();
+    for (location, expected, last) in [
+        (format!("{elsewhere}/x"), "other", "GET /x HTTP/1.1"),
+        (format!("{elsewhere}/x?a=b&key=s%2Bcret"), &refused, ""),
+        (format!("{elsewhere}/s+cret"), &refused, ""),
+        ("/second?a=b".to_owned(), "same", "GET /second?a=b&key=s%2Bcret HTTP/1.1"),
+        ("/second?key=s%2Bcret".to_owned(), "same", "GET /second?key=s%2Bcret HTTP/1.1"),
+    ] {
+        let answer = redirect(302, &location);
+        let first = Receiver::behaving("127.0.0.1:0", move |mut stream, request| {
+            let answer = if request.starts_with("GET /second") { closing(&ok("same")) } else { answer.clone() };
+            async move {
+                let _ = stream.write_all(answer.as_bytes()).await;
+                let _ = stream.shutdown().await;
+            }
+        })
+        .await;
+        let mut request = Request::get(format!("http://{}/first", first.address), LONG).following(3);
+        request.secret_query = Some(SecretQuery::new("key", "s+cret"));
+        let outcome = client(loopback_allowed(), Names::new()).send(request).await;
+        let outcome = outcome
+            .map(|response| String::from_utf8_lossy(&response.body).into_owned())
+            .map_err(|error| error.to_string());
+        assert_eq!(outcome.unwrap_or_else(|error| error), expected, "{location}");
+        assert!(first.requests()[0].starts_with("GET /first?key=s%2Bcret HTTP/1.1\r\n"), "{location}");
+        let seen = if location.starts_with('/') { first.requests() } else { other.requests() };
+        assert!(seen.last().is_none_or(|seen| seen.starts_with(last)), "{location}: {seen:?}");
+        assert!(!other.requests().join("").contains("cret"), "{location}");
+    }
+    assert_eq!(other.requests().len(), 1);
 }
 
 #[tokio::test]
