@@ -2,13 +2,15 @@
 //!
 //! `guard` decides what may be dialled on a caller's behalf: which URLs, which addresses, which ports. `client` is the
 //! HTTP client that dials it; its connector asks the guard, so no request can get around it. `webhooks`
-//! delivers what the store's outbox has, with retries. `cards` fetches the cards of other servers and verifies their
-//! signatures, and `remote` calls their agents; `jose` has the keys and signatures, which our own cards get as well.
+//! delivers what the store's outbox has, with retries. `credentials` is what Sabir shows of itself to other A2A servers.
+//! `cards` fetches the cards of other servers and verifies their signatures, and `remote` calls their agents; `jose` has
+//! the keys and signatures, which our own cards get as well.
 
 mod digest;
 
 pub mod cards;
 pub mod client;
+pub mod credentials;
 pub mod guard;
 pub mod jose;
 pub mod remote;
@@ -17,5 +19,6 @@ pub mod webhooks;
 pub use sabir_wire::{Binding, PeerError, PeerErrorKind, PeerProtocol, PeerResponse, ProtocolVersion};
 
 pub use client::{Client, ClientIdentity, DialError, Limits, Request, Response, Roots};
+pub use credentials::{CredentialError, CredentialSettings, UpstreamCredentials};
 pub use digest::sha256;
 pub use guard::{EgressPolicy, Guard, Ports, Refusal, Resolve, Scheme, SystemResolver, Target};

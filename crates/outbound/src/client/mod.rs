@@ -18,6 +18,8 @@ mod request;
 mod secret_query;
 mod tls;
 
+pub(crate) use request::{AGENT, CONNECTION_HEADERS};
+
 pub use error::DialError;
 pub use exchange::Client;
 pub use identity::{ClientIdentity, UnusableIdentity};

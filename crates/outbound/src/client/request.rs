@@ -8,6 +8,9 @@ use http::{HeaderMap, HeaderName, Method, StatusCode, Uri, header};
 use super::secret_query::SecretQuery;
 use crate::guard::Target;
 
+/// The value of `User-Agent`.
+pub(crate) const AGENT: &str = concat!("sabir/", env!("CARGO_PKG_VERSION"));
+
 /// A request to a URL that somebody else chose. It has no `Debug`: its headers hold secrets.
 #[derive(Clone)]
 pub struct Request {

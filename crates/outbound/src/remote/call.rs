@@ -32,6 +32,7 @@ pub struct Remote {
 
 struct Inner {
     client: Client,
+    credentials: UpstreamCredentials,
     settings: RemoteSettings,
     policy: EgressPolicy,
     discovered: RwLock<Option<Arc<Discovered>>>,
@@ -51,8 +52,17 @@ impl Remote {
         }
         let guard = Guard::new(policy.clone(), Arc::new(SystemResolver::default()));
         let limits = Limits { body: settings.largest_answer, idle_per_host: 256, ..Limits::default() };
-        let client = Client::new(Arc::new(guard), limits, settings.roots.clone());
-        let inner = Inner { client, settings, policy, discovered: RwLock::new(None), next_id: AtomicU64::new(1) };
+        let (roots, identity) = (settings.roots.clone(), settings.identity.clone());
+        let client = Client::with_identity(Arc::new(guard), limits, roots, identity);
+        let upstreams: Vec<&str> =
+            [Some(&settings.url), settings.card_url.as_ref(), settings.endpoint.as_ref()]
+                .into_iter()
+                .flatten()
+                .map(String::as_str)
+                .collect();
+        let credentials = UpstreamCredentials::new(settings.credentials.clone(), &upstreams)
+            .map_err(|error| RemoteError::InvalidCredential(error.to_string()))?;
+        let inner = Inner { client, credentials, settings, policy, discovered: RwLock::new(None), next_id: AtomicU64::new(1) };
         Ok(Remote { inner: Arc::new(inner) })
     }
 
@@ -73,7 +83,8 @@ impl Remote {
     pub async fn discover(&self) -> Result<Arc<Discovered>, RemoteError> {
         let Inner { client, settings, policy, discovered, .. } = &*self.inner;
         let url = settings.card_url.as_ref().unwrap_or(&settings.url);
-        let found = match fetch_card(client, url, settings.headers.clone(), settings.call_timeout).await {
+        let card = Authorized { client, credentials: &self.inner.credentials };
+        let found = match fetch_card(&card, url, settings.headers.clone(), settings.call_timeout).await {
             Ok(card) => choose(card, settings, policy)?,
             Err(error @ (CardError::NotFound(_) | CardError::Status { .. } | CardError::NotACard { .. })) => {
                 without_card(settings).ok_or(RemoteError::Card(error))?

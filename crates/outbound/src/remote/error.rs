@@ -18,8 +18,10 @@ pub enum RemoteError {
     /// This version of the protocol has no words for the call.
     #[error("{0}")]
     NotInVersion(String),
-    #[error("cannot get a credential for the remote agent: {0}")]
+    #[error("cannot show a credential to the remote agent: {0}")]
     Credential(String),
+    #[error("the credential for the remote agent cannot be used: {0}")]
+    InvalidCredential(String),
     #[error("{0}")]
     Dial(#[from] DialError),
     /// The server answered with an error.
@@ -59,6 +61,7 @@ impl RemoteError {
             RemoteError::Card(_)
             | RemoteError::NoInterface(_)
             | RemoteError::NotInVersion(_)
+            | RemoteError::InvalidCredential(_)
             | RemoteError::EventTooLarge(_)
             | RemoteError::OutcomeUnknown(_)
             | RemoteError::Unreachable(..) => false,
@@ -79,6 +82,7 @@ impl RemoteError {
             RemoteError::Card(_)
             | RemoteError::NoInterface(_)
             | RemoteError::NotInVersion(_)
+            | RemoteError::InvalidCredential(_)
             | RemoteError::Credential(_) => true,
             RemoteError::StreamEnded
             | RemoteError::EventTooLarge(_)

@@ -6,7 +6,8 @@ use std::time::Duration;
 use http::HeaderMap;
 use sabir_wire::{Binding, ProtocolVersion};
 
-use crate::client::Roots;
+use crate::client::{ClientIdentity, Roots};
+use crate::credentials::CredentialSettings;
 use crate::guard::EgressPolicy;
 
 /// Where a remote agent is, how it is spoken to, and how long it may take. `RemoteSettings::new` has the usual values.
@@ -24,8 +25,13 @@ pub struct RemoteSettings {
     pub bindings: Vec<Binding>,
     /// Instead of the tenant that the card names.
     pub tenant: Option<String>,
-    /// What every request has besides; secrets are marked as sensitive.
+    /// What the agent is shown. A card may lead calls to another origin than `url`; that one is shown nothing, unless the
+    /// operator wrote it (`endpoint`).
+    pub credentials: CredentialSettings,
+    /// What every request has besides, of no secret.
     pub headers: HeaderMap,
+    /// The certificate to show to servers that ask for one.
+    pub identity: Option<ClientIdentity>,
     pub roots: Roots,
     /// What the card may lead to elsewhere. What the operator wrote here is trusted in addition.
     pub policy: EgressPolicy,
@@ -60,7 +66,9 @@ impl RemoteSettings {
             version: None,
             bindings: Vec::new(),
             tenant: None,
+            credentials: CredentialSettings::default(),
             headers: HeaderMap::new(),
+            identity: None,
             roots: Roots::default(),
             policy: EgressPolicy::default(),
             call_timeout: Duration::from_secs(30),

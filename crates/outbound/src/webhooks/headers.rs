@@ -12,11 +12,10 @@ use sabir_wire::{Dialect, V1};
 use super::payload::Body;
 use super::secrets::WebhookSecrets;
 use super::signature::Signer;
+use crate::client::AGENT;
 
 const TOKEN_HEADERS: [HeaderName; 2] =
     [HeaderName::from_static("x-a2a-notification-token"), HeaderName::from_static("a2a-notification-token")];
-
-const AGENT: &str = concat!("sabir/", env!("CARGO_PKG_VERSION"));
 
 pub(super) struct DeliveryHead<'a> {
     pub id: &'a str,
