@@ -266,8 +266,7 @@ impl Agent for RemoteAgent {
 }
 
 async fn cancel(remote: &Remote, task: TaskId) -> Result<(), RemoteError> {
-    let call =
-        Call::Cancel(Cancel { agent: None, task, metadata: None, on_finished: OnFinishedCancel::Refuse });
+    let call = Call::Cancel(Cancel { agent: None, task, metadata: None, on_finished: OnFinishedCancel::Refuse });
     remote.call(&call).await.map(|_| ())
 }
 

@@ -21,9 +21,7 @@ pub(super) fn outcome(error: &RemoteError) -> Result<Outcome, AgentError> {
             }
             PeerErrorKind::ContentType => failed(format!("the remote agent does not take this content: {peer}")),
             PeerErrorKind::Unavailable => failed(format!("the remote agent is not available now: {peer}")),
-            PeerErrorKind::Malformed => {
-                failed("the remote agent answered with something that is not A2A".to_owned())
-            }
+            PeerErrorKind::Malformed => failed("the remote agent answered with something that is not A2A".to_owned()),
             _ => failed(format!("the remote agent refused the message: {peer}")),
         },
         RemoteError::Dial(error) => failed(format!("the remote agent cannot be reached: {error}")),
@@ -31,8 +29,12 @@ pub(super) fn outcome(error: &RemoteError) -> Result<Outcome, AgentError> {
             failed(format!("the remote agent cannot be reached: {error}"))
         }
         RemoteError::Card(_) => failed("the card of the remote agent cannot be used".to_owned()),
-        RemoteError::NoInterface(_) => failed("the card of the remote agent names no address that can be used".to_owned()),
-        RemoteError::Credential(_) => failed("this server has no valid credential for the remote agent now".to_owned()),
+        RemoteError::NoInterface(_) => {
+            failed("the card of the remote agent names no address that can be used".to_owned())
+        }
+        RemoteError::Credential(_) | RemoteError::InvalidCredential(_) => {
+            failed("this server has no valid credential for the remote agent now".to_owned())
+        }
         RemoteError::NotInVersion(why) => failed(format!("the remote agent cannot do this: {why}")),
         RemoteError::StreamEnded => failed("the remote agent ended its stream without a result".to_owned()),
         RemoteError::EventTooLarge(error) => failed(format!("the remote agent sent too much: {error}")),

@@ -11,6 +11,7 @@ use sabir_model::{Card, Violation};
 use sabir_wire::{LenientCard, read_card_leniently};
 
 use crate::client::{Client, DialError, Limits, Request, Roots};
+use crate::credentials::UpstreamCredentials;
 use crate::guard::{EgressPolicy, Guard, Refusal, SystemResolver, Target};
 use crate::jose::KeySet;
 
@@ -76,7 +77,7 @@ impl CardClient {
     }
 
     pub async fn card(&self) -> Result<FetchedCard, CardError> {
-        fetch_card(&self.client, &self.url, HeaderMap::new(), self.timeout).await
+        fetch_card(&self.client, None, &self.url, HeaderMap::new(), self.timeout).await
     }
 
     /// An error is a sentence about the key set.
@@ -90,17 +91,17 @@ impl CardClient {
     }
 }
 
-/// Looks for a card at the places where servers have it. `headers` are shown to the server of this URL alone, with all of
-/// its requests.
+/// Looks for a card at the places where servers have it. Credentials are shown to their own server alone.
 pub async fn fetch_card(
     client: &Client,
+    credentials: Option<&UpstreamCredentials>,
     url: &str,
     headers: HeaderMap,
     timeout: Duration,
 ) -> Result<FetchedCard, CardError> {
     let mut refusal = None;
     for place in places(url) {
-        match card_at(client, place, headers.clone(), timeout).await {
+        match card_at(client, credentials, place, headers.clone(), timeout).await {
             Err(CardError::Status { status: StatusCode::NOT_FOUND, .. }) => {}
             // Another place may still have it, but if none has, this is what to tell.
             Err(error @ (CardError::Status { .. } | CardError::NotACard { .. })) => {
@@ -114,6 +115,7 @@ pub async fn fetch_card(
 
 async fn card_at(
     client: &Client,
+    credentials: Option<&UpstreamCredentials>,
     url: String,
     headers: HeaderMap,
     timeout: Duration,
@@ -121,6 +123,10 @@ async fn card_at(
     let mut request = Request::get(&url, timeout).following(REDIRECTS);
     request.headers = headers;
     request.headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
+    if let Some(credentials) = credentials {
+        // Most cards are public. A server that asks for a credential there says so by its answer.
+        let _ = credentials.authorize(&mut request).await;
+    }
     let response = match client.send(request).await {
         Ok(response) => response,
         Err(error) => return Err(CardError::Dial { url, error }),

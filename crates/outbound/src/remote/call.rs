@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use sabir_model::{AgentId, Call, PushCall, Send, TaskId};
-use sabir_wire::{Binding, PeerCall, PeerErrorKind, PeerProtocol, PeerRequest, ProtocolVersion, Received};
+use sabir_wire::{PeerCall, PeerErrorKind, PeerProtocol, PeerRequest, ProtocolVersion, Received};
 use tokio::time::{Instant, sleep};
 
 use super::address::trust;
@@ -22,6 +22,7 @@ use super::settings::{RemoteSettings, WireEvent};
 use super::stream::RemoteStream;
 use crate::cards::{CardError, fetch_card};
 use crate::client::{Client, Limits, OpenResponse, Request};
+use crate::credentials::UpstreamCredentials;
 use crate::guard::{EgressPolicy, Guard, SystemResolver};
 
 /// A remote agent. Cheap to clone; clones share connections and what is known of the agent.
@@ -54,15 +55,15 @@ impl Remote {
         let limits = Limits { body: settings.largest_answer, idle_per_host: 256, ..Limits::default() };
         let (roots, identity) = (settings.roots.clone(), settings.identity.clone());
         let client = Client::with_identity(Arc::new(guard), limits, roots, identity);
-        let upstreams: Vec<&str> =
-            [Some(&settings.url), settings.card_url.as_ref(), settings.endpoint.as_ref()]
-                .into_iter()
-                .flatten()
-                .map(String::as_str)
-                .collect();
+        let upstreams: Vec<&str> = [Some(&settings.url), settings.card_url.as_ref(), settings.endpoint.as_ref()]
+            .into_iter()
+            .flatten()
+            .map(String::as_str)
+            .collect();
         let credentials = UpstreamCredentials::new(settings.credentials.clone(), &upstreams)
             .map_err(|error| RemoteError::InvalidCredential(error.to_string()))?;
-        let inner = Inner { client, credentials, settings, policy, discovered: RwLock::new(None), next_id: AtomicU64::new(1) };
+        let inner =
+            Inner { client, credentials, settings, policy, discovered: RwLock::new(None), next_id: AtomicU64::new(1) };
         Ok(Remote { inner: Arc::new(inner) })
     }
 
@@ -83,8 +84,15 @@ impl Remote {
     pub async fn discover(&self) -> Result<Arc<Discovered>, RemoteError> {
         let Inner { client, settings, policy, discovered, .. } = &*self.inner;
         let url = settings.card_url.as_ref().unwrap_or(&settings.url);
-        let card = Authorized { client, credentials: &self.inner.credentials };
-        let found = match fetch_card(&card, url, settings.headers.clone(), settings.call_timeout).await {
+        let found = match fetch_card(
+            client,
+            Some(&self.inner.credentials),
+            url,
+            settings.headers.clone(),
+            settings.call_timeout,
+        )
+        .await
+        {
             Ok(card) => choose(card, settings, policy)?,
             Err(error @ (CardError::NotFound(_) | CardError::Status { .. } | CardError::NotACard { .. })) => {
                 without_card(settings).ok_or(RemoteError::Card(error))?
@@ -287,8 +295,18 @@ impl Remote {
                 headers.insert(HeaderName::from_static(name), value);
             }
         }
-        let outgoing = Request { method, url, headers, body: request.body.clone().into(), timeout, redirects: 0 };
-        Ok(self.inner.client.open(outgoing).await?)
+        let body = request.body.clone().into();
+        let outgoing = Request { method, url, headers, body, timeout, redirects: 0, secret_query: None };
+        loop {
+            let mut authorized = outgoing.clone();
+            let shown = self.inner.credentials.authorize(&mut authorized).await;
+            let shown = shown.map_err(|error| RemoteError::Credential(error.to_string()))?;
+            let response = self.inner.client.open(authorized).await?;
+            // A token that has been refused may be an old one; then another is shown. That is said once per token.
+            if response.status != StatusCode::UNAUTHORIZED || !self.inner.credentials.forget(shown) {
+                return Ok(response);
+            }
+        }
     }
 
     /// Remembers that the agent speaks another version than its card says.
@@ -350,8 +368,8 @@ fn task_of(call: &Call) -> Option<&TaskId> {
 
 /// With the tenant that the card names, and in 0.1 with a name for a new task.
 fn completed<'c>(call: &'c Call, tenant: Option<&AgentId>, protocol: PeerProtocol) -> Cow<'c, Call> {
-    let needs_task = protocol.version() == ProtocolVersion::V0_1
-        && matches!(call, Call::Send(send) if send.message.task.is_none());
+    let needs_task =
+        protocol.version() == ProtocolVersion::V0_1 && matches!(call, Call::Send(send) if send.message.task.is_none());
     if call.agent() == tenant && !needs_task {
         return Cow::Borrowed(call);
     }
@@ -391,13 +409,13 @@ fn other_versions(promised: PeerProtocol, call: &Call) -> Vec<PeerProtocol> {
     if matches!(call, Call::List(_) | Call::Push(_) | Call::ExtendedCard { .. }) {
         return Vec::new();
     }
-    // Over JSON-RPC, servers of 0.3 understand all that is written for 0.2.
-    let line_0 = match promised.binding() {
-        Binding::JsonRpc => ProtocolVersion::V0_2,
-        Binding::HttpJson => ProtocolVersion::V0_3,
-    };
-    let versions = [line_0, ProtocolVersion::V0_1, ProtocolVersion::V1_0];
-    let others = versions.into_iter().filter_map(|version| PeerProtocol::new(version, promised.binding()));
+    // On the wire 0.2 is 0.3.
+    let versions = [ProtocolVersion::V0_3, ProtocolVersion::V0_1, ProtocolVersion::V1_0];
+    let is_same = |version| version == ProtocolVersion::V0_3 && promised.version() == ProtocolVersion::V0_2;
+    let others = versions
+        .into_iter()
+        .filter(|version| !is_same(*version))
+        .filter_map(|version| PeerProtocol::new(version, promised.binding()));
     others.filter(|other| *other != promised).collect()
 }
 

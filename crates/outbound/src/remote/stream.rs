@@ -63,7 +63,14 @@ impl RemoteStream {
     }
 
     pub(super) fn single(received: Received, protocol: PeerProtocol, operation: Operation) -> Self {
-        RemoteStream { source: Source::Single(Some(received)), protocol, operation, observer: None, task: None, first: None }
+        RemoteStream {
+            source: Source::Single(Some(received)),
+            protocol,
+            operation,
+            observer: None,
+            task: None,
+            first: None,
+        }
     }
 
     /// Waits for the first frame and keeps it. A refusal may come as the only frame of a stream.

@@ -75,7 +75,7 @@ fn short(error: &RemoteError) -> &'static str {
         RemoteError::Dial(_) => "dial",
         RemoteError::StreamEnded => "stream ended",
         RemoteError::Peer { error, .. } => error.kind.name(),
-        RemoteError::NotInVersion(_) | RemoteError::Credential(_) => "other",
+        RemoteError::NotInVersion(_) | RemoteError::Credential(_) | RemoteError::InvalidCredential(_) => "other",
     }
 }
 
@@ -100,7 +100,10 @@ fn harmless() -> Vec<(&'static str, Faults)> {
         ("a stream that falls silent", Faults { silence: Some(Silence { after: 3, times: Times::ONCE }), ..none() }),
         ("frames that are repeated", Faults { repeat_frames: 2, event_ids: EventIds::Numbers, ..none() }),
         ("frames that are repeated, without ids", Faults { repeat_frames: 1, ..none() }),
-        ("frames that are swapped", Faults { swap_frames: Some(Swap::EveryPair), event_ids: EventIds::Numbers, ..none() }),
+        (
+            "frames that are swapped",
+            Faults { swap_frames: Some(Swap::EveryPair), event_ids: EventIds::Numbers, ..none() },
+        ),
         ("frames that are swapped, without ids", Faults { swap_frames: Some(Swap::EveryPair), ..none() }),
         (
             "a stream that can be resumed",
@@ -130,8 +133,14 @@ fn harmless() -> Vec<(&'static str, Faults)> {
             "an answer that says submitted",
             Faults { submitted_first: true, no_streaming: Some(Refusal::UnsupportedOperation), ..none() },
         ),
-        ("an error in the middle", Faults { error_frame: Some(ErrorFrame { after: 3, code: -32603, times: Times::ONCE }), ..none() }),
-        ("a slow answer", Faults { delay: Some(Delay { on: On::Calls, before_head: Duration::from_millis(300) }), ..none() }),
+        (
+            "an error in the middle",
+            Faults { error_frame: Some(ErrorFrame { after: 3, code: -32603, times: Times::ONCE }), ..none() },
+        ),
+        (
+            "a slow answer",
+            Faults { delay: Some(Delay { on: On::Calls, before_head: Duration::from_millis(300) }), ..none() },
+        ),
         ("drops of bytes", Faults { drip: Some(Drip { bytes: 40, pause: Duration::from_millis(1) }), ..none() }),
         ("too many requests", Faults { http_error: Some(HttpError::retry_after(429, 0, Times::First(2))), ..none() }),
         ("not now", Faults { http_error: Some(HttpError::retry_after(503, 1, Times::ONCE)), ..none() }),
@@ -146,10 +155,22 @@ fn harmless() -> Vec<(&'static str, Faults)> {
         ("error null", malformed(Malformation::ErrorNull)),
         ("times without a zone", malformed(Malformation::TimesWithoutZone)),
         ("null members", malformed(Malformation::NullMembers)),
-        ("a frame of no kind", Faults { malformed: vec![Malformed::at(At::Frame(2), Malformation::UnknownEvent)], ..none() }),
-        ("a frame that is no JSON", Faults { malformed: vec![Malformed::at(At::Frame(2), Malformation::NotJson)], ..none() }),
-        ("events of another task", Faults { malformed: vec![Malformed::at(At::Frame(3), Malformation::ForeignTask("x".into()))], ..none() }),
-        ("an unknown state", Faults { malformed: vec![Malformed::at(At::Frame(1), Malformation::State("unknown".into()))], ..none() }),
+        (
+            "a frame of no kind",
+            Faults { malformed: vec![Malformed::at(At::Frame(2), Malformation::UnknownEvent)], ..none() },
+        ),
+        (
+            "a frame that is no JSON",
+            Faults { malformed: vec![Malformed::at(At::Frame(2), Malformation::NotJson)], ..none() },
+        ),
+        (
+            "events of another task",
+            Faults { malformed: vec![Malformed::at(At::Frame(3), Malformation::ForeignTask("x".into()))], ..none() },
+        ),
+        (
+            "an unknown state",
+            Faults { malformed: vec![Malformed::at(At::Frame(1), Malformation::State("unknown".into()))], ..none() },
+        ),
         (
             "a server that dies and comes back",
             Faults {
@@ -208,16 +229,51 @@ async fn what_is_beyond_repair_is_an_error_that_says_so() {
         ..none()
     };
     for (name, text, faults, expected) in [
-        ("the message arrived, the answer did not", "stream 3", hang_up(HangUpWhen::AfterProcessing), "error: outcome unknown"),
-        ("nobody knows whether it arrived", "stream 3", hang_up(HangUpWhen::BeforeProcessing), "error: outcome unknown"),
-        ("the tasks are lost", "stream 9 100", death(TasksAfterDeath::Lost, Some(Duration::from_millis(300))), "error: TaskNotFoundError"),
+        (
+            "the message arrived, the answer did not",
+            "stream 3",
+            hang_up(HangUpWhen::AfterProcessing),
+            "error: outcome unknown",
+        ),
+        (
+            "nobody knows whether it arrived",
+            "stream 3",
+            hang_up(HangUpWhen::BeforeProcessing),
+            "error: outcome unknown",
+        ),
+        (
+            "the tasks are lost",
+            "stream 9 100",
+            death(TasksAfterDeath::Lost, Some(Duration::from_millis(300))),
+            "error: TaskNotFoundError",
+        ),
         ("it never comes back", "stream 9 100", death(TasksAfterDeath::Kept, None), "error: unreachable"),
-        ("too large", "stream 3", Faults { huge_frame: Some(HugeFrame { at: 1, bytes: 2 << 20 }), ..none() }, "error: too large"),
-        ("401", "stream 3", Faults { http_error: Some(HttpError::status(401)), ..none() }, "error: UnauthenticatedError"),
-        ("403", "stream 3", Faults { http_error: Some(HttpError::status(403)), ..none() }, "error: PermissionDeniedError"),
+        (
+            "too large",
+            "stream 3",
+            Faults { huge_frame: Some(HugeFrame { at: 1, bytes: 2 << 20 }), ..none() },
+            "error: too large",
+        ),
+        (
+            "401",
+            "stream 3",
+            Faults { http_error: Some(HttpError::status(401)), ..none() },
+            "error: UnauthenticatedError",
+        ),
+        (
+            "403",
+            "stream 3",
+            Faults { http_error: Some(HttpError::status(403)), ..none() },
+            "error: PermissionDeniedError",
+        ),
         ("no card", "stream 3", Faults { card: vec![CardFault::Missing], ..none() }, "error: card"),
         ("a card that is no JSON", "stream 3", Faults { card: vec![CardFault::NotJson], ..none() }, "error: card"),
-        ("a card that leads inside", "stream 3", Faults { card: vec![CardFault::Url("http://10.1.2.3/".into())], ..none() }, "error: no interface"),
+        (
+            "a card that leads inside",
+            "stream 3",
+            Faults { card: vec![CardFault::Url("http://10.1.2.3/".into())], ..none() },
+            "error: no interface",
+        ),
         ("a failure", "fail no luck", none(), "Failed \"\" (no luck)"),
         ("a refusal", "reject not mine", none(), "Rejected \"\" (not mine)"),
         ("a question", "ask which?", none(), "InputRequired \"\" (which?)"),

@@ -1,11 +1,8 @@
 //! The guarded client against real sockets. Nothing leaves the loopback interface.
 
 mod cards;
-<<<<<<< HEAD
-mod following;
-=======
 mod credentials;
->>>>>>> ab6bb21 (outbound: credentials for upstream servers)
+mod following;
 mod hosts;
 mod mutual_tls;
 mod rebinding;

@@ -39,7 +39,8 @@ pub fn check(agent: &Configured<AgentConfig>) -> Vec<Problem> {
     if agent.subject.remote.url.is_some() {
         return Vec::new();
     }
-    let words = "is \"a2a\", which needs the address of the remote agent; add url = \"https://...\", or use `sabir proxy URL`";
+    let words =
+        "is \"a2a\", which needs the address of the remote agent; add url = \"https://...\", or use `sabir proxy URL`";
     vec![Problem::of(&agent.value("kind").origin, "kind", words)]
 }
 

@@ -47,7 +47,7 @@ impl PeerProtocol {
     fn write_params(self, peer: &PeerCall<'_>, out: &mut Vec<u8>) -> Result<(), Error> {
         match self.version() {
             ProtocolVersion::V1_0 => v1::write_call(peer, out),
-            ProtocolVersion::V0_3 | ProtocolVersion::V0_2 => v03::write_call(peer, self.version(), out)?,
+            ProtocolVersion::V0_3 | ProtocolVersion::V0_2 => v03::write_call(peer, out)?,
             ProtocolVersion::V0_1 => v01::write_call(peer, out)?,
         }
         Ok(())

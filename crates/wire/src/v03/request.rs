@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use super::dialect::no_list;
 use super::message::Message;
+use crate::json;
 use crate::peer::PeerCall;
 use crate::wire_types::{RawJson, raw_json};
-use crate::{ProtocolVersion, json};
 
 /// `M` is the message as the binding spells it.
 #[derive(Serialize)]
@@ -22,7 +22,7 @@ pub(super) struct SendRequest<'a, M> {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Configuration<'a> {
-    /// Servers of 0.2 refuse a configuration without it; to them an empty list means that anything is taken.
+    /// Servers of 0.2 refuse a configuration without it. An empty list means that anything is taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) accepted_output_modes: Option<&'a [String]>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,14 +79,13 @@ struct Authentication<'a> {
 struct NoParams {}
 
 /// Appends the params of a call.
-pub(crate) fn write_call(peer: &PeerCall<'_>, version: ProtocolVersion, out: &mut Vec<u8>) -> Result<(), Error> {
+pub(crate) fn write_call(peer: &PeerCall<'_>, out: &mut Vec<u8>) -> Result<(), Error> {
     match peer.call {
         Call::Send(send) => {
-            let needs_modes = version == ProtocolVersion::V0_2 || !send.accepted_output.is_empty();
             let request = SendRequest {
                 message: Message::with_id(send.message.id.as_ref(), &send.message),
                 configuration: Configuration {
-                    accepted_output_modes: needs_modes.then_some(&send.accepted_output),
+                    accepted_output_modes: Some(&send.accepted_output),
                     push_notification_config: send.push.as_ref().map(PushConfig::of),
                     ..Configuration::of(send)
                 },
