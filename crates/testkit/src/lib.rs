@@ -1,5 +1,6 @@
 //! What tests share: contract suites, a scripted agent, a clock to advance, a small HTTP client, an OpenID
-//! provider, certificates of an authority of their own, and the real program as a child process.
+//! provider, certificates of an authority of their own, a remote agent that does everything wrong, and the real program
+//! as a child process.
 
 pub mod certificates;
 pub mod clock;

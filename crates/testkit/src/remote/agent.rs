@@ -76,7 +76,7 @@ fn steps(text: &str, message: &RemoteMessage) -> Vec<Step> {
                 None => echo(text, message),
             }
         }
-        "stream" => chunks(rest, |pause| Step::Pause(pause)).unwrap_or_else(|| echo(text, message)),
+        "stream" => chunks(rest, Step::Pause).unwrap_or_else(|| echo(text, message)),
         "steps" => chunks(rest, |_| Step::Hold).unwrap_or_else(|| echo(text, message)),
         _ => echo(text, message),
     }

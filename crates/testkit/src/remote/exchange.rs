@@ -79,15 +79,23 @@ fn exchange(
     }
     match reply {
         Reply::Answer(answer) => write(server, connection, &answer, &request).map(Some),
-        Reply::Stream(reply) => Ok(stream::write(server, connection, reply)),
+        Reply::Stream(reply) => Ok(match stream::write(server, connection, *reply) {
+            Some(Ending::Complete) => Some(next(&request)),
+            ending => ending,
+        }),
     }
 }
 
 fn write(server: &Server, connection: &Connection, answer: &Answer, request: &RawRequest) -> io::Result<Ending> {
     connection.write(answer.head().as_bytes())?;
     connection.write_slowly(&answer.body, server.faults().drip)?;
+    Ok(next(request))
+}
+
+/// How a connection goes on after a complete answer: as the client wants it.
+fn next(request: &RawRequest) -> Ending {
     let closes = request.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
-    Ok(if closes { Ending::Close } else { Ending::Complete })
+    if closes { Ending::Close } else { Ending::Complete }
 }
 
 fn record(server: &Server, connection: &Connection, route: &Route, request: &RawRequest) -> Option<Operation> {

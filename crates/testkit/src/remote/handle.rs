@@ -12,7 +12,7 @@ use super::server::{Server, Settings};
 use super::task::RemoteTask;
 use super::tasks::RemoteTasks;
 
-/// An A2A server on a loopback port, until this is dropped.
+/// An A2A server on a loopback port, until this is dropped. The words that it understands are listed in `agent.rs`.
 pub struct RemoteAgent {
     server: Arc<Server>,
 }
@@ -43,6 +43,7 @@ impl RemoteAgent {
             tenant: None,
             bearer: None,
             offers_push: false,
+            deduplicates: false,
             planted: None,
         };
         RemoteAgentBuilder { settings, tasks: RemoteTasks::default(), faults: Faults::default(), port: 0 }
@@ -183,6 +184,12 @@ impl RemoteAgentBuilder {
     /// Promises push notifications, and delivers them to loopback addresses.
     pub fn offering_push(mut self) -> Self {
         self.settings.offers_push = true;
+        self
+    }
+
+    /// A message with a known id is answered with the task that it began, in place of a second one.
+    pub fn deduplicating(mut self) -> Self {
+        self.settings.deduplicates = true;
         self
     }
 

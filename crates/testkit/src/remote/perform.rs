@@ -133,7 +133,11 @@ fn send(
         return Err(RemoteError::new(ErrorKind::PushNotSupported));
     }
     let ids = if in_v01 { TaskIds::MadeByClient } else { TaskIds::MadeByServer };
-    let accepted = server.tasks.accept(call.message, ids)?;
+    let known = server.tasks.with_message(&call.message.id).filter(|_| server.settings.deduplicates);
+    let accepted = match known {
+        Some(accepted) => accepted,
+        None => server.tasks.accept(call.message, ids)?,
+    };
     let id = accepted.task.id.clone();
     if let Some(mut config) = call.push {
         if config.id.is_empty() {

@@ -47,7 +47,7 @@ impl FrameBender {
         let is_first_artifact = frame.kind == FrameKind::Artifact && !self.has_artifact;
         self.has_artifact |= is_first_artifact;
         match self.fault {
-            Some(Fault::StreamArtifactFirst) => match frame.kind {
+            Some(Fault::StreamArtifactFirst) if self.operation == Operation::Stream => match frame.kind {
                 FrameKind::Artifact if is_first_artifact => {
                     let mut frames = vec![frame];
                     frames.append(&mut self.held);

@@ -21,7 +21,7 @@ use super::stream::{StreamContent, StreamReply};
 
 pub(super) enum Reply {
     Answer(Answer),
-    Stream(StreamReply),
+    Stream(Box<StreamReply>),
 }
 
 /// Whether a call is waited for.
@@ -167,7 +167,7 @@ impl Exchange<'_> {
         match result {
             Ok(Outcome::Stream(source)) => {
                 let content = StreamContent::Events(source);
-                Reply::Stream(StreamReply { envelope: self.envelope, operation, content })
+                Reply::Stream(Box::new(StreamReply { envelope: self.envelope, operation, content }))
             }
             Ok(outcome) => {
                 let content = spelling::outcome(self.protocol(), operation, &outcome);
@@ -176,7 +176,7 @@ impl Exchange<'_> {
             }
             Err(error) if self.is_refused_by_frame() => {
                 let content = StreamContent::Refusal(error);
-                Reply::Stream(StreamReply { envelope: self.envelope, operation, content })
+                Reply::Stream(Box::new(StreamReply { envelope: self.envelope, operation, content }))
             }
             Err(error) => {
                 let text = self.envelope.error(self.server, &error);

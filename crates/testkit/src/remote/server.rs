@@ -29,6 +29,8 @@ pub(super) struct Settings {
     pub tenant: Option<String>,
     pub bearer: Option<String>,
     pub offers_push: bool,
+    /// A message with a known id is that message again.
+    pub deduplicates: bool,
     pub planted: Option<PlantedFault>,
 }
 
@@ -154,8 +156,9 @@ impl Server {
         if let Some(listening) = lock(&self.listening).take() {
             listening.is_stopped.store(true, Ordering::SeqCst);
             while !listening.thread.is_finished() {
-                // Wakes the thread.
-                let _ = TcpStream::connect_timeout(&self.address, Duration::from_millis(100));
+                // Wakes the thread. A connection that comes while the listener closes may hang.
+                let _ = TcpStream::connect_timeout(&self.address, Duration::from_millis(5));
+                thread::yield_now();
             }
             let _ = listening.thread.join();
         }

@@ -88,6 +88,11 @@ impl RemoteTasks {
         self.state().entries.iter().map(|entry| entry.task.clone()).collect()
     }
 
+    /// All that ever happened to a task, in order.
+    pub fn events(&self, id: &str) -> Vec<TaskEvent> {
+        self.state().find(id).map(|entry| entry.log.clone()).unwrap_or_default()
+    }
+
     /// Lets a task pass one step of `hold` or `steps`.
     pub fn release(&self, id: &str) {
         if let Some(entry) = self.state().find_mut(id) {
@@ -126,6 +131,13 @@ impl RemoteTasks {
         };
         self.table.changed.notify_all();
         accepted
+    }
+
+    /// The task that a message with this id was taken into before.
+    pub(super) fn with_message(&self, message_id: &str) -> Option<Accepted> {
+        let state = self.state();
+        let entry = state.entries.iter().find(|entry| entry.task.history.iter().any(|known| known.id == message_id))?;
+        Some(Accepted { task: entry.task.clone(), seen: entry.log.len(), run: None, is_new: false })
     }
 
     /// Ends a task for its client.
@@ -203,18 +215,23 @@ impl RemoteTasks {
     }
 
     fn look<T>(&self, id: &str, patience: Duration, ready: impl Fn(&Entry) -> Option<T>) -> Look<T> {
-        let state = self.state();
-        let see = |state: &State| match state.find(id) {
-            None => Look::Gone,
-            Some(entry) => ready(entry).map_or(Look::NotYet, Look::Found),
-        };
-        match see(&state) {
-            Look::NotYet => {}
-            answer => return answer,
-        }
-        match self.table.changed.wait_timeout(state, patience) {
-            Ok((state, _)) => see(&state),
-            Err(_) => Look::Gone,
+        let end = Instant::now() + patience;
+        let mut state = self.state();
+        loop {
+            let Some(entry) = state.find(id) else {
+                return Look::Gone;
+            };
+            if let Some(found) = ready(entry) {
+                return Look::Found(found);
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Look::NotYet;
+            }
+            state = match self.table.changed.wait_timeout(state, left) {
+                Ok((state, _)) => state,
+                Err(_) => return Look::Gone,
+            };
         }
     }
 
