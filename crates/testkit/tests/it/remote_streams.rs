@@ -217,12 +217,10 @@ fn streams_and_subscriptions_can_be_missing() {
 #[test]
 fn a_server_dies_in_the_middle_of_a_stream_and_comes_back() {
     for tasks in [TasksAfterDeath::Kept, TasksAfterDeath::Lost] {
-        let death = Death { when: DeathWhen::AfterFrames(2), back_after: Some(Duration::from_millis(300)), tasks };
+        let death = Death { when: DeathWhen::AfterFrames(2), back_after: Some(Duration::from_millis(20)), tasks };
         let (agent, caller) = agent_with(Faults { death: Some(death), ..Faults::default() });
         let (frames, ending) = read(&caller, "hold bye");
         assert_eq!((frames.len(), ending), (2, Some(ErrorKind::ConnectionReset)), "{tasks:?}");
-        let refused = caller.try_call(Operation::List, &json!({})).unwrap_err();
-        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused, "{tasks:?}");
         let reply = caller.call_when_it_is_back(Operation::List, &json!({}));
         let expected = if tasks == TasksAfterDeath::Kept { 1 } else { 0 };
         assert_eq!(reply.json()["result"]["totalSize"], expected, "{tasks:?}");

@@ -438,7 +438,7 @@ fn stream_content_type(caller: &Caller) -> Option<bool> {
 
 fn subscribe_rule(rule: PlantedFault, caller: &Caller) -> Option<bool> {
     let is_finished = rule == PlantedFault::SubscribeFinishedAccepted;
-    let params = if is_finished { caller.message("hi") } else { caller.message_without_waiting("slow 0.3 hi") };
+    let params = if is_finished { caller.message("hi") } else { caller.message_without_waiting("slow 1 hi") };
     let task = task_id(&caller.result(Operation::Send, &params))?;
     if is_finished {
         // A send that returned early may leave work.
