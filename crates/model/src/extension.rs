@@ -19,6 +19,11 @@ pub fn cost_extension() -> Extension {
     declared(COST, "What a task has cost: tokens and milliseconds, in the metadata of its artifact")
 }
 
+/// How a card declares `IDEMPOTENCY_KEY`.
+pub fn idempotency_extension() -> Extension {
+    declared(IDEMPOTENCY_KEY, "A message that is sent again with the same Idempotency-Key joins the task of the first")
+}
+
 /// How a card declares `TOOL_CALL`.
 pub fn tool_call_extension() -> Extension {
     declared(TOOL_CALL, "Which tools a task uses, in the metadata of its progress messages")

@@ -56,7 +56,10 @@ pub use card::{
 pub use cursor::Cursor;
 pub use error::{BoxError, Error, Violation};
 pub use event::{Chunk, Created, Event, Recorded, Seq, StatusChange, Usage};
-pub use extension::{COST, Cost, IDEMPOTENCY_KEY, TOOL_CALL, ToolCall, ToolPhase, cost_extension, tool_call_extension};
+pub use extension::{
+    COST, Cost, IDEMPOTENCY_KEY, TOOL_CALL, ToolCall, ToolPhase, cost_extension, idempotency_extension,
+    tool_call_extension,
+};
 pub use id::{AgentId, ArtifactId, ContextId, IdempotencyKey, InvalidId, MessageId, PushConfigId, TaskId};
 pub use json::{Json, JsonMembers, MAX_DEPTH};
 pub use lifecycle::{

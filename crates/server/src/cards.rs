@@ -7,7 +7,10 @@ use std::sync::Arc;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use sabir_engine::{About, Engine, Hosted, Streaming};
-use sabir_model::{AgentId, Call, Caller, Capabilities, Card, Error, Extension, Gateway, Interface, Provider, Skill};
+use sabir_model::{
+    AgentId, Call, Caller, Capabilities, Card, Error, Extension, Gateway, Interface, Provider, Skill,
+    idempotency_extension,
+};
 use sabir_wire::gateway::{self, message_send_path, write_agent_list};
 use sabir_wire::{CardFormat, KnownAgents, write_card};
 
@@ -208,7 +211,7 @@ fn interfaces(place: &str) -> Vec<Interface> {
     ]
 }
 
-/// Each once. Required is what the one who is reached requires.
+/// Each once, and what this server itself can. Required is what the one who is reached requires.
 fn extensions(shown: &[(&AgentId, Arc<About>)], reached: Option<&About>) -> Vec<Extension> {
     let is_required = |uri: &str| {
         let mut own = reached.into_iter().flat_map(|about| &about.extensions);
@@ -220,6 +223,7 @@ fn extensions(shown: &[(&AgentId, Arc<About>)], reached: Option<&About>) -> Vec<
             all.push(Extension { required: is_required(&extension.uri), ..extension.clone() });
         }
     }
+    all.push(idempotency_extension());
     all
 }
 

@@ -101,7 +101,7 @@ fn a_card_shows_the_extensions_of_the_file_and_required_ones_must_be_activated()
     let extensions = card["capabilities"]["extensions"].as_array().unwrap();
     assert!(extensions.contains(&receipts), "{extensions:?}");
     assert!(extensions.contains(&json!({"uri": "urn:example:plain"})), "{extensions:?}");
-    assert_eq!(extensions.len(), 4, "the kind's own are there too: {extensions:?}");
+    assert_eq!(extensions.len(), 5, "the kind's own and the server's are there too: {extensions:?}");
 
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": message(&json!({"text": "hi"}))});
     for (header, code) in [

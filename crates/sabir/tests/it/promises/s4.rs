@@ -319,8 +319,8 @@ fn s4_24_a_task_can_be_read_by_its_address() {
     assert_eq!(reply.json()["a2a_code"], -32001, "{}", reply.text());
 }
 
-/// The card lists the extensions for cost and tool calls, and no others: each one is really sent, in the metadata of
-/// artifacts and of messages, under its URI
+/// The card lists the extensions for cost and tool calls: each one is really sent, in the metadata of artifacts and of
+/// messages, under its URI. The only other one is that the server knows `Idempotency-Key`, which nothing is sent for
 #[test]
 fn s4_29_the_card_lists_the_extensions_that_are_sent() {
     let fixture = ServerFixture::new();
@@ -328,7 +328,7 @@ fn s4_29_the_card_lists_the_extensions_that_are_sent() {
     let extensions = card["capabilities"]["extensions"].as_array().expect("an array").clone();
     let mut listed: Vec<&str> = extensions.iter().map(|extension| extension["uri"].as_str().unwrap()).collect();
     listed.sort_unstable();
-    assert_eq!(listed, [COST, TOOL_CALL]);
+    assert_eq!(listed, [COST, TOOL_CALL, "urn:sabir:a2a:ext:idempotency-key-v1"]);
 
     let task = send(&fixture, "usage 1200 340");
     let cost = &task["artifacts"][0]["metadata"][COST];
