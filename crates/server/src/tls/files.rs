@@ -132,7 +132,8 @@ fn certificates(file: TlsFile, path: &Path, bytes: &[u8]) -> Result<Vec<Certific
             Err(unusable("holds no certificate; name a PEM file with \"BEGIN CERTIFICATE\" in it".to_owned()))
         }
         Ok(all) => Ok(all),
-        Err(error) => Err(unusable(format!("is not PEM: {error}"))),
+        // The reader's own words repeat what it read, and the file may hold the key as well.
+        Err(_) => Err(unusable("is not well-formed PEM".to_owned())),
     }
 }
 
@@ -147,7 +148,8 @@ fn key(path: &Path, bytes: &[u8]) -> Result<PrivateKeyDer<'static>, TlsError> {
     }
     PrivateKeyDer::from_pem_slice(bytes).map_err(|error| match error {
         pem::Error::NoItemsFound => unusable("holds no private key; name a PEM file with \"BEGIN PRIVATE KEY\" in it"),
-        error => unusable(&format!("is not PEM: {error}")),
+        // The reader's own words repeat what it read: the key.
+        _ => unusable("is not well-formed PEM"),
     })
 }
 

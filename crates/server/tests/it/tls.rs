@@ -364,6 +364,9 @@ fn what_is_wrong_with_a_file_is_told_with_the_remedy() {
     std::fs::write(at("old.pem"), old).unwrap();
     std::fs::write(at("torn.pem"), "-----BEGIN CERTIFICATE-----\n!\n").unwrap();
     std::fs::write(at("garbage.pem"), "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n").unwrap();
+    // A key whose line breaks were lost, and one whose end was: nothing of it may be in the message.
+    std::fs::write(at("joined.pem"), "-----BEGIN PRIVATE KEY-----SECRET-----END PRIVATE KEY-----\n").unwrap();
+    std::fs::write(at("unended.pem"), "-----BEGIN PRIVATE KEY-----\nSECRET\n").unwrap();
     std::fs::create_dir(at("folder.pem")).unwrap();
     for (certificate, key, authorities, expected) in [
         ("missing.pem", "key.pem", None, "missing.pem, which does not exist; name the PEM file"),
@@ -371,7 +374,9 @@ fn what_is_wrong_with_a_file_is_told_with_the_remedy() {
         ("folder.pem", "key.pem", None, "folder.pem, which is a folder"),
         ("empty.pem", "key.pem", None, "empty.pem, which holds no certificate"),
         ("key.pem", "key.pem", None, "key.pem, which holds no certificate"),
-        ("torn.pem", "key.pem", None, "torn.pem, which is not PEM"),
+        ("torn.pem", "key.pem", None, "torn.pem, which is not well-formed PEM"),
+        ("cert.pem", "joined.pem", None, "joined.pem, which is not well-formed PEM"),
+        ("cert.pem", "unended.pem", None, "unended.pem, which is not well-formed PEM"),
         ("garbage.pem", "key.pem", None, "garbage.pem, which holds a certificate that cannot be used"),
         ("cert.pem", "empty.pem", None, "empty.pem, which holds no private key"),
         ("cert.pem", "cert.pem", None, "cert.pem, which holds no private key"),
@@ -391,5 +396,7 @@ fn what_is_wrong_with_a_file_is_told_with_the_remedy() {
         let settings = TlsSettings { certificate: at(certificate), key: at(key), clients };
         let error = Tls::load(settings).err().expect("it cannot be used").to_string();
         assert!(error.contains(expected), "{error}");
+        let secret: Vec<String> = b"SECRET".iter().map(u8::to_string).collect();
+        assert!(!error.contains("SECRET") && !error.contains(&secret.join(", ")), "{error}");
     }
 }
