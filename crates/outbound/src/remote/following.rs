@@ -157,7 +157,15 @@ impl Following {
         }
     }
 
+    /// Sends the message. As long as it cannot have arrived, that is tried again.
     async fn start(&mut self) -> Result<(), RemoteError> {
+        match self.try_to_start().await {
+            Err(error) if error.did_nothing() && error.is_transient() => self.wait_after(error).await,
+            outcome => outcome,
+        }
+    }
+
+    async fn try_to_start(&mut self) -> Result<(), RemoteError> {
         let known = self.remote.discovered().await?;
         let Stage::Start(send) = &self.stage else { return Ok(()) };
         let mut send = send.clone();
@@ -216,7 +224,8 @@ impl Following {
     }
 
     async fn read_stream(&mut self) -> Result<(), RemoteError> {
-        let silence = self.remote.settings().stream_silence;
+        // A connection without any byte is broken, which the stream itself notices; one with comments alone may be forgotten.
+        let silence = self.remote.settings().stream_silence / 2;
         let Stage::Streaming { stream, .. } = &mut self.stage else { return Ok(()) };
         let next = match tokio::time::timeout(silence, stream.next()).await {
             Ok(next) => next,
@@ -366,7 +375,7 @@ impl Following {
         let is_new = match &self.task {
             Some(known) if known == task => self.context.as_ref() != Some(context) && self.context.is_none(),
             // A message to a task may be answered with another one: its server goes on there.
-            Some(_) if self.mirror.status().is_none() => true,
+            Some(_) if self.awaits_change => true,
             Some(_) => return false,
             None => true,
         };

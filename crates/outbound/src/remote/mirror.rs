@@ -77,7 +77,7 @@ impl Mirror {
             self.received.artifacts = true;
             self.take_whole(artifact, updates);
         }
-        let answer = task.history.iter().rev().take_while(|message| message.role == Role::Agent).last();
+        let answer = task.history.last().filter(|message| message.role == Role::Agent);
         self.last_words = answer.map(|message| message.parts.clone()).filter(|parts| !parts.is_empty());
         self.take_status(
             StatusChange {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use sabir_model::TaskId;
 use sabir_wire::{Operation, PeerError, PeerErrorKind, PeerProtocol, Received};
+use tokio::time::Instant;
 
 use super::error::RemoteError;
 use super::event_stream::{EventParser, ServerEvent};
@@ -41,7 +42,9 @@ struct Events {
     response: OpenResponse,
     parser: EventParser,
     pending: VecDeque<ServerEvent>,
+    /// For how long no byte may come, comments included.
     silence: Duration,
+    last_bytes: Instant,
     /// The last bytes have come; what is pending may be cut off.
     is_over: bool,
 }
@@ -57,7 +60,8 @@ impl RemoteStream {
         observer: Option<Observer>,
     ) -> Self {
         let parser = EventParser::new(limit);
-        let events = Events { response, parser, pending: VecDeque::new(), silence, is_over: false };
+        let events =
+            Events { response, parser, pending: VecDeque::new(), silence, last_bytes: Instant::now(), is_over: false };
         let source = Source::Events(Box::new(events));
         RemoteStream { source, protocol, operation, observer, task, first: None }
     }
@@ -118,7 +122,7 @@ impl RemoteStream {
     /// The next event, and whether the stream ended in the middle of it.
     async fn next_event(&mut self) -> Result<Option<(ServerEvent, bool)>, RemoteError> {
         let Source::Events(events) = &mut self.source else { return Ok(None) };
-        let Events { response, parser, pending, silence, is_over } = &mut **events;
+        let Events { response, parser, pending, silence, last_bytes, is_over } = &mut **events;
         loop {
             if let Some(event) = pending.pop_front() {
                 return Ok(Some((event, *is_over && pending.is_empty())));
@@ -127,7 +131,11 @@ impl RemoteStream {
                 return Ok(None);
             }
             let mut events = Vec::new();
-            match response.chunk(*silence).await? {
+            // What was waited in calls that were given up counts.
+            let patience = silence.saturating_sub(last_bytes.elapsed());
+            let chunk = response.chunk(patience).await?;
+            *last_bytes = Instant::now();
+            match chunk {
                 Some(bytes) => parser.feed(&bytes, &mut events)?,
                 None => {
                     parser.finish(&mut events);
