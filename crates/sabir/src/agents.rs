@@ -31,11 +31,19 @@ pub fn show(config: &Config, machine: &Machine, audience: Audience) -> String {
     }
 }
 
-/// An agent that serve would run. Built-in kinds have neither mode nor program.
+/// An agent that serve would run.
 struct ConfiguredAgent {
     id: String,
     kind: &'static str,
-    program: Option<ConfiguredProgram>,
+    executor: Executor,
+}
+
+/// What does the work.
+enum Executor {
+    BuiltIn,
+    Program(ConfiguredProgram),
+    /// The address of a remote agent.
+    Remote(String),
 }
 
 struct ConfiguredProgram {
@@ -47,11 +55,12 @@ struct ConfiguredProgram {
 
 impl ConfiguredAgent {
     fn of(agent: &AgentConfig, machine: &Machine) -> Self {
-        let program = match agent.kind {
-            AgentKind::Demo | AgentKind::Conformance | AgentKind::A2a => None,
+        let executor = match agent.kind {
+            AgentKind::Demo | AgentKind::Conformance => Executor::BuiltIn,
+            AgentKind::A2a => Executor::Remote(agent.remote.url.clone().unwrap_or_default()),
             AgentKind::Program(kind) => {
                 let own = kind.info().mode_info(agent.program.mode).and_then(|way| way.program);
-                Some(ConfiguredProgram {
+                Executor::Program(ConfiguredProgram {
                     mode: agent.program.mode.name(),
                     name: agent.program.command.first().map(String::as_str).or(own).unwrap_or_default().to_owned(),
                     workspace: machine.absolute(&agent.program.workspace),
@@ -63,14 +72,15 @@ impl ConfiguredAgent {
                 })
             }
         };
-        Self { id: agent.id.clone(), kind: agent.kind.name(), program }
+        Self { id: agent.id.clone(), kind: agent.kind.name(), executor }
     }
 
     fn row(&self) -> Vec<String> {
         let mut row = vec![self.id.clone(), self.kind.to_owned()];
-        match &self.program {
-            None => row.extend(["-", "(built in)", "-", "-"].map(str::to_owned)),
-            Some(program) => {
+        match &self.executor {
+            Executor::BuiltIn => row.extend(["-", "(built in)", "-", "-"].map(str::to_owned)),
+            Executor::Remote(url) => row.extend(["-", url, "-", "-"].map(str::to_owned)),
+            Executor::Program(program) => {
                 let workspace = program.workspace.display().to_string();
                 row.extend([program.mode.to_owned(), program.name.clone(), workspace, program.approve.to_owned()]);
             }
@@ -79,7 +89,11 @@ impl ConfiguredAgent {
     }
 
     fn object(&self) -> String {
-        let program = self.program.as_ref();
+        let (program, url) = match &self.executor {
+            Executor::BuiltIn => (None, None),
+            Executor::Program(program) => (Some(program), None),
+            Executor::Remote(url) => (None, Some(url)),
+        };
         object(&[
             ("list", json!("configured")),
             ("id", json!(self.id)),
@@ -88,6 +102,7 @@ impl ConfiguredAgent {
             ("program", json!(program.map(|program| &program.name))),
             ("workspace", json!(program.map(|program| program.workspace.to_string_lossy()))),
             ("approve", json!(program.map(|program| program.approve))),
+            ("url", json!(url)),
         ])
     }
 }

@@ -88,11 +88,11 @@ fn agents_lists_what_is_configured() {
         configured,
         [
             &json!({"list": "configured", "id": "coder", "kind": "codex", "mode": "duplex", "program": "codex",
-                    "workspace": folder.join("repository"), "approve": "all"}),
+                    "workspace": folder.join("repository"), "approve": "all", "url": null}),
             &json!({"list": "configured", "id": "own", "kind": "acp", "mode": "acp", "program": "bin/mine",
-                    "workspace": folder, "approve": "ask"}),
+                    "workspace": folder, "approve": "ask", "url": null}),
             &json!({"list": "configured", "id": "demo", "kind": "demo", "mode": null, "program": null,
-                    "workspace": null, "approve": null}),
+                    "workspace": null, "approve": null, "url": null}),
         ]
     );
     let one = place.agents(&["--agent", "gemini"]);

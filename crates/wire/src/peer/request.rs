@@ -90,7 +90,12 @@ impl PeerProtocol {
     }
 
     fn headers(self, peer: &PeerCall<'_>, operation: Operation) -> Vec<(&'static str, String)> {
-        let accepts = if operation.is_streaming() { "text/event-stream" } else { "application/json" };
+        let accepts = match (operation.is_streaming(), self.binding()) {
+            (true, _) => "text/event-stream",
+            (false, Binding::JsonRpc) => "application/json",
+            // 1.0 has a media type of its own.
+            (false, Binding::HttpJson) => "application/a2a+json, application/json",
+        };
         let mut headers = vec![
             ("content-type", "application/json".to_owned()),
             ("accept", accepts.to_owned()),
