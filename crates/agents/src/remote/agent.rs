@@ -160,6 +160,7 @@ impl RemoteAgent {
 
     async fn follow(&self, turn: &Turn, mut following: Following) -> Result<Outcome, AgentError> {
         let mut is_remembered = false;
+        let mut has_told_trouble = false;
         loop {
             let step = tokio::select! {
                 biased;
@@ -173,6 +174,11 @@ impl RemoteAgent {
             };
             if !is_remembered {
                 is_remembered = remember(turn, &following).await;
+            }
+            if let Step::Trouble(_) = &step
+                && !std::mem::replace(&mut has_told_trouble, true)
+            {
+                turn.progress("the remote agent cannot be reached now; it is tried again").await;
             }
             if let Some(outcome) = tell(turn, step).await {
                 return Ok(outcome);

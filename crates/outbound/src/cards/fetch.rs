@@ -134,6 +134,9 @@ async fn card_at(
     if response.status != StatusCode::OK {
         return Err(CardError::Status { url, status: response.status });
     }
+    if response.body.len() > LARGEST {
+        return Err(CardError::NotACard { url, why: format!("it is larger than {LARGEST} bytes") });
+    }
     let text = sabir_wire::json::check_text(&response.body).map(|text| text.trim_start_matches('\u{feff}'));
     match text.and_then(|text| Ok((text.to_owned(), read_card_leniently(text, &server_of(&url))?))) {
         Ok((text, LenientCard { card, faults })) => Ok(FetchedCard { url, text, card, faults }),

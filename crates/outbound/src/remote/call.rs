@@ -221,7 +221,7 @@ impl Remote {
             );
             // Whether a message was taken is known with the first frame.
             return match call {
-                Call::Send(_) => stream.wait_for_first().await,
+                Call::Send(_) => stream.wait_for_first(settings.send_timeout).await,
                 _ => Ok(stream),
             };
         }

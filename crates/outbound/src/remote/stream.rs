@@ -77,10 +77,21 @@ impl RemoteStream {
         }
     }
 
-    /// Waits for the first frame and keeps it. A refusal may come as the only frame of a stream.
-    pub(super) async fn wait_for_first(mut self) -> Result<Self, RemoteError> {
+    /// Waits for the first frame and keeps it. A refusal may come as the only frame of a stream. Some agents think before they
+    /// say their first word, so this may take longer than the silence in between.
+    pub(super) async fn wait_for_first(mut self, patience: Duration) -> Result<Self, RemoteError> {
+        let later = self.set_silence(patience);
         self.first = Some(self.next().await?.ok_or(RemoteError::StreamEnded)?);
+        self.set_silence(later);
         Ok(self)
+    }
+
+    /// Sets how long no byte may come, and answers with how long that was before.
+    fn set_silence(&mut self, silence: Duration) -> Duration {
+        match &mut self.source {
+            Source::Events(events) => std::mem::replace(&mut events.silence, silence),
+            Source::Single(_) => silence,
+        }
     }
 
     /// From now on, frames that name no task are about this one.
