@@ -10,7 +10,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
-use sabir_model::{AgentId, Call, PushCall, Send, TaskId};
+use sabir_model::{AgentId, Call, ContextId, PushCall, Send, TaskId};
 use sabir_wire::{PeerCall, PeerErrorKind, PeerProtocol, PeerRequest, ProtocolVersion, Received};
 use tokio::time::{Instant, sleep};
 
@@ -377,7 +377,10 @@ fn completed<'c>(call: &'c Call, tenant: Option<&AgentId>, protocol: PeerProtoco
     if let Call::Send(send) = &mut call
         && needs_task
     {
-        send.message.task = Some(chosen_id(send));
+        let id = chosen_id(send);
+        // Frames of 0.1 do not say to which session they belong, and then a task counts as its own.
+        let context = send.message.context.take().or_else(|| ContextId::parse(id.as_str()).ok());
+        (send.message.task, send.message.context) = (Some(id), context);
     }
     let agent = match &mut call {
         Call::Send(send) => &mut send.agent,

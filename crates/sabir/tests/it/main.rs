@@ -37,6 +37,7 @@ mod push_commands;
 mod questions;
 mod resuming;
 mod routing;
+mod sabir_to_sabir;
 mod scheduling;
 mod server_fixture;
 mod sessions;
