@@ -3,7 +3,7 @@
 //! Their data lies in the metadata of artifacts and messages, under the extension's URI. Whoever does not know the
 //! URI reads past it, so it is sent to everybody.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{Artifact, Extension, Json, Message, Usage};
 
@@ -45,7 +45,7 @@ pub struct Cost {
 }
 
 /// One call of a tool, as far as it has come.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolCall {
     /// The same when the call begins and when it ends.
@@ -67,7 +67,7 @@ pub struct ToolCall {
 }
 
 /// How far a tool call is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolPhase {
     /// The tool works.
@@ -105,6 +105,12 @@ impl ToolCall {
     pub fn note_on(&self, message: &mut Message) {
         note(TOOL_CALL, self, &mut message.metadata, &mut message.extensions);
     }
+
+    /// The call that a message tells of.
+    pub fn in_message(message: &Message) -> Option<Self> {
+        let payload = message.metadata.as_ref()?.member(TOOL_CALL)?;
+        serde_json::from_str(payload.as_str()).ok()
+    }
 }
 
 #[derive(Serialize)]
@@ -134,7 +140,23 @@ fn note(uri: &str, payload: &impl Serialize, metadata: &mut Option<Json>, extens
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ArtifactId, Part};
+    use crate::{ArtifactId, MessageId, Part, Role};
+
+    #[test]
+    fn a_tool_call_is_read_back_from_its_message() {
+        let call = ToolCall {
+            id: "1".into(),
+            name: "Bash".into(),
+            phase: ToolPhase::Failed,
+            args: Some(Json::parse(r#"{"command":"ls"}"#).unwrap()),
+            result: None,
+            error: Some("no".into()),
+        };
+        let mut message = Message::new(MessageId::parse("m").unwrap(), Role::Agent, vec![]);
+        assert_eq!(ToolCall::in_message(&message), None);
+        call.note_on(&mut message);
+        assert_eq!(ToolCall::in_message(&message), Some(call));
+    }
 
     #[test]
     fn the_cost_stands_beside_what_was_there() {

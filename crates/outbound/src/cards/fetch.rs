@@ -27,6 +27,8 @@ pub struct CardClient {
     url: String,
     target: Target,
     timeout: Duration,
+    /// What the server of the card is shown.
+    headers: HeaderMap,
 }
 
 /// A card as it came.
@@ -57,6 +59,18 @@ pub enum CardError {
 impl CardClient {
     /// `url` is a server, or a card itself; `key_set` is one that the operator named. Each request may take `timeout`.
     pub fn new(url: &str, key_set: Option<&str>, timeout: Duration) -> Result<Self, CardError> {
+        Self::with_headers(url, key_set, timeout, HeaderMap::new(), Roots::default())
+    }
+
+    /// The same for a server that wants to see credentials, or whose certificate an authority of the operator's has
+    /// signed. Key sets are fetched without the headers.
+    pub fn with_headers(
+        url: &str,
+        key_set: Option<&str>,
+        timeout: Duration,
+        headers: HeaderMap,
+        roots: Roots,
+    ) -> Result<Self, CardError> {
         let parse = |url: &str| Target::parse(url).map_err(|refusal| CardError::Url { url: url.to_owned(), refusal });
         let target = parse(url)?;
         let mut policy = EgressPolicy::default();
@@ -67,8 +81,8 @@ impl CardClient {
         }
         let guard = Guard::new(policy, Arc::new(SystemResolver::default()));
         let limits = Limits { body: LARGEST, ..Limits::default() };
-        let client = Client::new(Arc::new(guard), limits, Roots::default());
-        Ok(CardClient { client, url: url.to_owned(), target, timeout })
+        let client = Client::new(Arc::new(guard), limits, roots);
+        Ok(CardClient { client, url: url.to_owned(), target, timeout, headers })
     }
 
     /// Where the card is, by what the operator typed.
@@ -77,7 +91,7 @@ impl CardClient {
     }
 
     pub async fn card(&self) -> Result<FetchedCard, CardError> {
-        fetch_card(&self.client, None, &self.url, HeaderMap::new(), self.timeout).await
+        fetch_card(&self.client, None, &self.url, self.headers.clone(), self.timeout).await
     }
 
     /// An error is a sentence about the key set.

@@ -15,9 +15,12 @@ impl BackOff {
         Self::new(Duration::from_millis(200), Duration::from_secs(15))
     }
 
-    /// Between two looks at a task that is being worked on.
-    pub(super) fn between_polls() -> Self {
-        Self::new(Duration::from_millis(250), Duration::from_secs(5))
+    /// Between two looks at a task that is being worked on; always the same time, if the operator names one.
+    pub(super) fn between_polls(interval: Option<Duration>) -> Self {
+        match interval {
+            Some(interval) => Self::new(interval, interval),
+            None => Self::new(Duration::from_millis(250), Duration::from_secs(5)),
+        }
     }
 
     fn new(first: Duration, longest: Duration) -> Self {

@@ -20,7 +20,7 @@ use super::discovery::{Discovered, choose, without_card};
 use super::error::RemoteError;
 use super::settings::{RemoteSettings, WireEvent};
 use super::stream::RemoteStream;
-use crate::cards::{CardError, fetch_card};
+use crate::cards::{CardError, FetchedCard, fetch_card};
 use crate::client::{Client, Limits, OpenResponse, Request};
 use crate::credentials::UpstreamCredentials;
 use crate::guard::{EgressPolicy, Guard, SystemResolver};
@@ -84,15 +84,10 @@ impl Remote {
     pub async fn discover(&self) -> Result<Arc<Discovered>, RemoteError> {
         let Inner { client, settings, policy, discovered, .. } = &*self.inner;
         let url = settings.card_url.as_ref().unwrap_or(&settings.url);
-        let found = match fetch_card(
-            client,
-            Some(&self.inner.credentials),
-            url,
-            settings.headers.clone(),
-            settings.call_timeout,
-        )
-        .await
-        {
+        let (headers, timeout) = (settings.headers.clone(), settings.call_timeout);
+        let fetched = fetch_card(client, Some(&self.inner.credentials), url, headers, timeout).await;
+        self.observe_card(&fetched);
+        let found = match fetched {
             Ok(card) => choose(card, settings, policy)?,
             Err(error @ (CardError::NotFound(_) | CardError::Status { .. } | CardError::NotACard { .. })) => {
                 without_card(settings).ok_or(RemoteError::Card(error))?
@@ -102,6 +97,18 @@ impl Remote {
         let found = Arc::new(found);
         *discovered.write().unwrap_or_else(PoisonError::into_inner) = Some(found.clone());
         Ok(found)
+    }
+
+    /// Cards are fetched by `cards`, which knows no observer. Places where there is none are left out.
+    fn observe_card(&self, fetched: &Result<FetchedCard, CardError>) {
+        let Some(observer) = &self.inner.settings.observer else { return };
+        let (url, status, body) = match fetched {
+            Ok(card) => (card.url.as_str(), 200, card.text.as_str()),
+            Err(CardError::Status { url, status }) => (url.as_str(), status.as_u16(), ""),
+            Err(_) => return,
+        };
+        observer(WireEvent::Request { verb: "GET", url, headers: &[], body: &[] });
+        observer(WireEvent::Response { status, body: body.as_bytes() });
     }
 
     /// Makes a call that is answered once. A send with `Delivery::Stream` is for `stream`.

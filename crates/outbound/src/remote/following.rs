@@ -110,6 +110,7 @@ impl Following {
     }
 
     fn new(remote: Remote, stage: Stage, mirror: Mirror) -> Self {
+        let polls = BackOff::between_polls(remote.settings().poll_interval);
         Following {
             remote,
             stage,
@@ -125,7 +126,7 @@ impl Following {
             has_sent_again: false,
             awaits_change: false,
             failures: BackOff::after_failures(),
-            polls: BackOff::between_polls(),
+            polls,
             failing_since: None,
         }
     }

@@ -41,6 +41,9 @@ pub struct RemoteSettings {
     pub send_timeout: Duration,
     /// A stream that is silent for this long is taken to be broken.
     pub stream_silence: Duration,
+    /// Between two looks at a task that is being worked on, where the agent cannot stream. `None`: short at first, then
+    /// longer.
+    pub poll_interval: Option<Duration>,
     /// How long a task is followed without a sign of the remote agent.
     pub unreachable_timeout: Duration,
     /// The largest event of a stream, and the largest answer.
@@ -74,6 +77,7 @@ impl RemoteSettings {
             call_timeout: Duration::from_secs(30),
             send_timeout: Duration::from_secs(600),
             stream_silence: Duration::from_secs(60),
+            poll_interval: None,
             unreachable_timeout: Duration::from_secs(300),
             largest_answer: 16 << 20,
             observer: None,
