@@ -3,15 +3,15 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
 use sabir_model::{Card, Requirement, SecurityKind, SecurityScheme};
-use sabir_outbound::cards::{CardClient, FetchedCard, KeySource, SignatureCheck, Trust, Verdict};
+use sabir_outbound::cards::{CardClient, CardError, FetchedCard, KeySource, SignatureCheck, Trust, Verdict};
 use sabir_outbound::jose::KeySet;
 use sabir_wire::{CardMembers, payloads_to_verify};
 use serde_json::{Value, json};
 
 use crate::agents::object;
 use crate::cli::CardOptions;
+use crate::client_commands::{Credentials, Failure, ServerAddress, Surroundings};
 use crate::config::Audience;
 use crate::terminal_text::visible;
 
@@ -25,23 +25,23 @@ pub struct CardReport {
     pub failure: Option<String>,
 }
 
-pub fn run(options: &CardOptions, audience: Audience) -> anyhow::Result<CardReport> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
-    runtime.block_on(ask(options, audience))
-}
-
-async fn ask(options: &CardOptions, audience: Audience) -> anyhow::Result<CardReport> {
+pub async fn ask(options: &CardOptions, audience: Audience, around: &Surroundings) -> Result<CardReport, Failure> {
     let named = options.jwks.as_deref().filter(|named| named.contains("://"));
-    let client = CardClient::new(&options.url, named, TIMEOUT)?;
+    let address = ServerAddress::find(options.url.as_deref(), &options.server, around)?;
+    let credentials = Credentials::new(&options.server, &around.variables);
+    let card_failure = |error: CardError| Failure::of_card(&error, credentials.shown());
+    let headers = credentials.headers()?;
+    let client =
+        CardClient::with_headers(&address.url, named, TIMEOUT, headers, address.roots).map_err(card_failure)?;
     let source = match (&options.jwks, named) {
         (None, _) => KeySource::NamedByCard,
         (Some(_), Some(url)) => {
-            let keys = client.key_set(url).await.map_err(|why| anyhow!("{}", visible(&why)))?;
+            let keys = client.key_set(url).await.map_err(|why| Failure::local(visible(&why)))?;
             KeySource::Given { keys, name: url.to_owned() }
         }
         (Some(file), None) => KeySource::Given { keys: read_key_set(Path::new(file))?, name: file.clone() },
     };
-    let fetched = client.card().await.map_err(|error| anyhow!("{}", visible(&error.to_string())))?;
+    let fetched = client.card().await.map_err(card_failure)?;
     let checked = match options.verify {
         true => Some(fetched.verify(&client, &source).await),
         false => None,
@@ -59,9 +59,10 @@ async fn ask(options: &CardOptions, audience: Audience) -> anyhow::Result<CardRe
     Ok(CardReport { text, warnings, failure })
 }
 
-fn read_key_set(file: &Path) -> anyhow::Result<KeySet> {
-    let document = std::fs::read(file).with_context(|| format!("cannot read the key set {}", file.display()))?;
-    KeySet::parse(&document).map_err(|why| anyhow!("the key set {} {why}", file.display()))
+fn read_key_set(file: &Path) -> Result<KeySet, Failure> {
+    let document = std::fs::read(file)
+        .map_err(|error| Failure::local(format!("cannot read the key set {}: {error}", file.display())))?;
+    KeySet::parse(&document).map_err(|why| Failure::local(format!("the key set {} {why}", file.display())))
 }
 
 fn failure(checks: &[SignatureCheck]) -> Option<String> {

@@ -10,12 +10,18 @@ use anyhow::Context;
 use sabir_agents::process;
 
 use crate::cli::{
-    AgentsOptions, AssignOptions, AuditOptions, CardOptions, CliCommand, CliOptions, ConfigOptions, KeyCommand,
-    ManOptions, PushCommand, TasksCommand, TokenCommand,
+    AgentsOptions, AssignOptions, AuditOptions, CardOptions, CliCommand, CliOptions, ConfigOptions, Format,
+    FormatOptions, KeyCommand, ManOptions, PushCommand, TasksCommand, TokenCommand,
 };
+use crate::client_commands::{Failure, Surroundings, answer, cancel, get, list, send, watch};
 use crate::config::{self, Audience, Problems};
-use crate::process_environment::{audience, load, load_again, log_style, machine, surroundings};
-use crate::{agents, audit, bench, card, check, completions, descriptors, keys, man, push, serve, tasks, tokens};
+use crate::exit::Exit;
+use crate::process_environment::{
+    audience, client_variables, load, load_again, log_style, machine, surroundings, terminals,
+};
+use crate::{
+    agents, audit, bench, card, check, client_commands, completions, descriptors, keys, man, push, serve, tasks, tokens,
+};
 
 /// A token has a few dozen bytes.
 const MOST_INPUT: u64 = 64 * 1024;
@@ -25,8 +31,14 @@ pub fn run(command: CliCommand) -> anyhow::Result<ExitCode> {
         CliCommand::Serve(options) => serve(options),
         CliCommand::Config(options) => show_config(&options),
         CliCommand::Agents(options) => show_agents(&options),
+        CliCommand::Send(options) => client(&options.show.format, async |around| send(&options, around).await),
+        CliCommand::Watch(options) => client(&options.show.format, async |around| watch(&options, around).await),
+        CliCommand::Get(options) => client(&options.show.format, async |around| get(&options, around).await),
+        CliCommand::List(options) => client(&options.format, async |around| list(&options, around).await),
+        CliCommand::Cancel(options) => client(&options.format, async |around| cancel(&options, around).await),
+        CliCommand::Answer(options) => client(&options.show.format, async |around| answer(&options, around).await),
         CliCommand::Push(command) => push(&command),
-        CliCommand::Card(options) => show_card(&options),
+        CliCommand::Card(options) => client(&card_format(&options), async |around| show_card(&options, around).await),
         CliCommand::Audit(options) => show_audit(&options),
         CliCommand::Tasks(TasksCommand::Assign(options)) => assign_tasks(&options),
         CliCommand::Key(command) => make_key(&command),
@@ -76,20 +88,39 @@ fn show_agents(options: &AgentsOptions) -> anyhow::Result<ExitCode> {
     })
 }
 
+/// A command that talks to an agent. Why it failed is told there.
+fn client(
+    format: &FormatOptions,
+    command: impl AsyncFnOnce(&Surroundings) -> Result<Exit, Failure>,
+) -> anyhow::Result<ExitCode> {
+    let around = Surroundings { variables: client_variables(), terminals: terminals(), load };
+    Ok(client_commands::run(&around, format, command))
+}
+
 fn push(command: &PushCommand) -> anyhow::Result<ExitCode> {
     let (text, failures) = push::run(command, audience(), load)?;
     print(&text)?;
     fail_with(failures.iter().map(String::as_str))
 }
 
-fn show_card(options: &CardOptions) -> anyhow::Result<ExitCode> {
+fn card_format(options: &CardOptions) -> FormatOptions {
+    FormatOptions { format: options.json.then_some(Format::Json) }
+}
+
+async fn show_card(options: &CardOptions, around: &Surroundings) -> Result<Exit, Failure> {
     let audience = if options.json { Audience::Program } else { audience() };
-    let report = card::run(options, audience)?;
-    print(&report.text)?;
+    let report = card::ask(options, audience, around).await?;
+    io::stdout().write_all(report.text.as_bytes()).map_err(|error| Failure::of_output(&error))?;
     for warning in &report.warnings {
         eprintln!("sabir: warning: {warning}");
     }
-    fail_with(report.failure.as_deref().into_iter())
+    match report.failure {
+        Some(why) => {
+            eprintln!("sabir: {why}");
+            Ok(Exit::Failed)
+        }
+        None => Ok(Exit::Done),
+    }
 }
 
 fn show_audit(options: &AuditOptions) -> anyhow::Result<ExitCode> {

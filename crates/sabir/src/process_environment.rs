@@ -31,6 +31,43 @@ pub fn load_again(options: &CliOptions) -> Result<Config, Problems> {
     Ok(config::load(options, std::env::vars_os())?.config)
 }
 
+/// What the environment says about the servers that commands talk to. The names beside ours are those of the `a2a-cli`
+/// specification.
+#[derive(Debug, Clone, Default)]
+pub struct ClientVariables {
+    pub bearer: Option<String>,
+    pub api_key: Option<String>,
+    pub agent_card: Option<String>,
+}
+
+pub fn client_variables() -> ClientVariables {
+    let value = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
+    ClientVariables {
+        bearer: value("SABIR_TOKEN").or_else(|| value("A2ACLI_BEARER")),
+        api_key: value("A2ACLI_API_KEY"),
+        agent_card: value("A2ACLI_AGENT_CARD"),
+    }
+}
+
+/// Which standard streams lead to a person.
+#[derive(Debug, Clone, Copy)]
+pub struct Terminals {
+    pub stdin: bool,
+    pub stdout: bool,
+    pub stderr: bool,
+    /// Lines can be erased and drawn again.
+    pub redraws: bool,
+}
+
+pub fn terminals() -> Terminals {
+    Terminals {
+        stdin: io::stdin().is_terminal(),
+        stdout: io::stdout().is_terminal(),
+        stderr: io::stderr().is_terminal(),
+        redraws: std::env::var("TERM").is_ok_and(|name| !name.is_empty() && name != "dumb"),
+    }
+}
+
 /// Who reads the standard output.
 pub fn audience() -> Audience {
     if io::stdout().is_terminal() { Audience::Person } else { Audience::Program }

@@ -2,11 +2,14 @@
 
 use clap::Args;
 
+use super::ServerName;
+use crate::exit::Exit;
+
 /// The flags of `card`.
 #[derive(Debug, Clone, Args)]
 pub struct CardOptions {
-    /// The server, such as https://agents.example.com, or its card
-    pub url: String,
+    /// The server, such as https://agents.example.com, or its card; without one, the local server
+    pub url: Option<String>,
 
     /// Verify the signatures of the card
     #[arg(long)]
@@ -19,16 +22,24 @@ pub struct CardOptions {
     /// Print JSON on a terminal too
     #[arg(long)]
     pub json: bool,
+
+    #[command(flatten)]
+    pub server: ServerName,
 }
 
 /// Below the flags of `card`.
-pub const CARD_HELP: &str = "Examples:
+pub fn card_help() -> String {
+    format!("{CARD_HELP}\n\n{}", Exit::help())
+}
+
+const CARD_HELP: &str = "Examples:
+  sabir card
   sabir card http://127.0.0.1:41242
   sabir card https://agents.example.com --verify
   sabir card https://agents.example.com --verify --jwks company-keys.json
   sabir card https://agents.example.com | jq .card.skills
 
-URL is a server, or the card itself. On a terminal it prints lines to read, in a pipe one JSON object: `url`, `card`, and with
+URL is a server or a host, or the card itself. On a terminal it prints lines to read, in a pipe one JSON object: `url`, `card`, and with
 --verify also `verified` and `signatures`.
 
 With --verify each signature is valid, invalid, or made with a key that is not known. The keys come from --jwks, or else from

@@ -4,10 +4,14 @@
 //! This file is the table of contents: a new command is a variant of `CliCommand`, a file with its flags, a line and a
 //! function in `commands.rs`, and a row in `docs/reference/command-line.md`.
 
+mod a2a_server;
 mod audit;
 mod bench;
 mod card;
+mod client;
+mod client_help;
 mod manual;
+mod parts;
 mod push;
 mod running_server;
 mod secrets;
@@ -16,10 +20,16 @@ mod tasks;
 
 use clap::{Parser, Subcommand};
 
+pub use a2a_server::{ProtocolOptions, ServerName};
 pub use audit::{AuditOptions, Since};
 pub use bench::BenchOptions;
 pub use card::CardOptions;
+pub use client::{
+    AnswerOptions, CancelOptions, Format, FormatOptions, GetOptions, ListOptions, SendOptions, ShowOptions,
+    WaitOptions, WatchOptions, state_name,
+};
 pub use manual::{CompletionsOptions, ManOptions};
+pub use parts::{PartOption, PartOptions, PartSource};
 pub use push::{DeliveryIds, PushCommand};
 pub use running_server::RunningServer;
 pub use secrets::{KeyCommand, TokenCommand};
@@ -37,6 +47,8 @@ pub use tasks::{AssignOptions, TasksCommand};
   sabir serve                        the demo agent on 127.0.0.1:41242
   sabir serve --agent claude-code    Claude Code, in the folder where you are
   sabir serve --config sabir.toml    the agents of a file
+  sabir send hello                   a message to the server that runs here, and what becomes of it
+  sabir watch TASK                   a task until it ends; get, list, cancel and answer do what they say
   sabir agents                       what is configured, and what is installed here
   sabir agents --check               whether the configured programs really answer
   sabir config                       what would be used, and where it is set
@@ -66,11 +78,29 @@ pub enum CliCommand {
     /// List the agents that are configured and the programs that are installed
     #[command(after_help = serve::AGENTS_HELP)]
     Agents(AgentsOptions),
+    /// Send a message to an agent, and show what becomes of it
+    #[command(override_usage = "sabir send [OPTIONS] [URL] TEXT...", after_help = client_help::send_help())]
+    Send(Box<SendOptions>),
+    /// Follow a task until it ends or asks
+    #[command(override_usage = "sabir watch [OPTIONS] [URL] TASK", after_help = client_help::watch_help())]
+    Watch(Box<WatchOptions>),
+    /// Show a task as it is now
+    #[command(override_usage = "sabir get [OPTIONS] [URL] TASK", after_help = client_help::get_help())]
+    Get(Box<GetOptions>),
+    /// List the tasks of a server
+    #[command(after_help = client_help::list_help())]
+    List(Box<ListOptions>),
+    /// Cancel a task
+    #[command(override_usage = "sabir cancel [OPTIONS] [URL] TASK", after_help = client_help::cancel_help())]
+    Cancel(Box<CancelOptions>),
+    /// Answer the question of a task that waits
+    #[command(override_usage = "sabir answer [OPTIONS] [URL] TASK TEXT...", after_help = client_help::answer_help())]
+    Answer(Box<AnswerOptions>),
     /// See, retry and drop deliveries of webhooks at a running server
     #[command(subcommand, after_help = push::PUSH_HELP)]
     Push(PushCommand),
     /// Show the card of an A2A server, and verify its signatures
-    #[command(after_help = card::CARD_HELP)]
+    #[command(after_help = card::card_help())]
     Card(CardOptions),
     /// Show who did what to which task, at a running server
     #[command(after_help = audit::AUDIT_HELP)]
