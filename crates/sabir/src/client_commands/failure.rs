@@ -124,6 +124,7 @@ impl Failure {
             RemoteError::NoInterface(_) => Self::new(Exit::Unreachable, "SABIR_ERR_NO_INTERFACE", message),
             RemoteError::NotInVersion(_) => Self::new(Exit::Refused, PeerErrorKind::Unsupported.name(), message),
             RemoteError::Credential(_) => Self::new(Exit::Unauthorized, "A2ACLI_ERR_CREDENTIALS_MISSING", message),
+            RemoteError::InvalidCredential(_) => Self::usage(message),
             RemoteError::Dial(_) | RemoteError::Unreachable(..) => Self::unreachable(message),
             RemoteError::Peer { error, .. } => Self::of_peer(error, message, shown),
             RemoteError::StreamEnded | RemoteError::EventTooLarge(_) => Self::local(message),
