@@ -44,6 +44,8 @@ pub(super) struct SendCall {
     pub delivery: Delivery,
     pub history_length: Option<usize>,
     pub push: Option<PushConfig>,
+    /// The `Idempotency-Key` of the request, where it counts.
+    pub key: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -95,6 +95,9 @@ pub(super) fn card(server: &Server) -> Value {
     if let Some(first) = listed.iter().position(|(protocol, _)| !protocol.is_v1()) {
         add_v0(server, &mut card, &listed[first..]);
     }
+    if server.settings.knows_keys {
+        card["capabilities"]["extensions"] = json!([{"uri": sabir_model::IDEMPOTENCY_KEY}]);
+    }
     for fault in &faults.card {
         spoil(&mut card, fault);
     }
@@ -161,6 +164,7 @@ fn spoil(card: &mut Value, fault: &CardFault) {
                 card["url"] = json!(url);
             }
         }
+        CardFault::Member(name, value) => card[name] = value.clone(),
         CardFault::NoProtocolVersion => super::tamper::remove(card, &["protocolVersion"]),
         CardFault::NullMembers => {
             for name in ["provider", "documentationUrl", "iconUrl", "securitySchemes", "signatures"] {

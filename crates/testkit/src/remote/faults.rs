@@ -26,6 +26,8 @@ pub struct Faults {
     /// The card says that there is no streaming, and streams are refused so.
     pub no_streaming: Option<Refusal>,
     pub no_subscribe: Option<Refusal>,
+    /// Ids have characters that mean something in URLs, in JSON or in headers.
+    pub odd_ids: bool,
 
     // Streams.
     pub drop_stream: Option<StreamDrop>,
@@ -393,6 +395,8 @@ pub enum CardFault {
     BrokenSecurity,
     /// The card promises streams, whatever `no_streaming` says.
     ClaimsStreaming,
+    /// The card has this member, in place of its own.
+    Member(String, serde_json::Value),
     /// The card is that of another protocol.
     Claims(RemoteProtocol),
     /// 404

@@ -44,6 +44,7 @@ impl RemoteAgent {
             bearer: None,
             offers_push: false,
             deduplicates: false,
+            knows_keys: false,
             planted: None,
         };
         RemoteAgentBuilder { settings, tasks: RemoteTasks::default(), faults: Faults::default(), port: 0 }
@@ -190,6 +191,13 @@ impl RemoteAgentBuilder {
     /// A message with a known id is answered with the task that it began, in place of a second one.
     pub fn deduplicating(mut self) -> Self {
         self.settings.deduplicates = true;
+        self
+    }
+
+    /// A request with a known `Idempotency-Key` is answered with the task that it made, and the card announces that. 0.1 has
+    /// no such announcement.
+    pub fn knowing_idempotency_keys(mut self) -> Self {
+        self.settings.knows_keys = true;
         self
     }
 

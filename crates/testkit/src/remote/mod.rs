@@ -19,6 +19,7 @@ mod fault_names;
 mod faults;
 mod fields;
 mod handle;
+mod harmless;
 mod perform;
 mod planted;
 mod planted_effects;
@@ -48,6 +49,7 @@ pub use faults::{
     StreamDrop, StreamErrors, Swap, TasksAfterDeath, Times,
 };
 pub use handle::{RemoteAgent, RemoteAgentBuilder};
+pub use harmless::harmless_faults;
 pub use planted::PlantedFault;
 pub use protocol::{Operation, RemoteBinding, RemoteProtocol};
 pub use requests::RecordedRequest;

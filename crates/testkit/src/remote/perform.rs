@@ -113,7 +113,7 @@ fn send(
         }
         plan => plan,
     };
-    let steps = match plan {
+    let mut steps = match plan {
         Plan::Reply(text) => {
             let reply = RemoteMessage {
                 id: new_id("message"),
@@ -132,13 +132,26 @@ fn send(
     if call.push.is_some() && !server.settings.offers_push {
         return Err(RemoteError::new(ErrorKind::PushNotSupported));
     }
-    let ids = if in_v01 { TaskIds::MadeByClient } else { TaskIds::MadeByServer };
-    let known = server.tasks.with_message(&call.message.id).filter(|_| server.settings.deduplicates);
-    let accepted = match known {
+    let mut ids = if in_v01 { TaskIds::MadeByClient } else { TaskIds::MadeByServer };
+    let mut message = call.message;
+    if server.faults().odd_ids {
+        steps.iter_mut().for_each(make_odd);
+        if message.task_id.is_none() {
+            ids = TaskIds::MadeByClient;
+            message.task_id = Some(odd(&new_id("task")));
+            message.context_id.get_or_insert_with(|| odd(&new_id("context")));
+        }
+    }
+    let by_key = || server.tasks.joined(&server.task_of_key(call.key.as_ref()?)?);
+    let by_message = || server.tasks.with_message(&message.id).filter(|_| server.settings.deduplicates);
+    let accepted = match by_key().or_else(by_message) {
         Some(accepted) => accepted,
-        None => server.tasks.accept(call.message, ids)?,
+        None => server.tasks.accept(message, ids)?,
     };
     let id = accepted.task.id.clone();
+    if let Some(key) = call.key {
+        server.note_key(key, id.clone());
+    }
     if let Some(mut config) = call.push {
         if config.id.is_empty() {
             config.id = id.clone();
@@ -161,6 +174,16 @@ fn send(
         Delivery::WhenSettled | Delivery::Immediately => {
             Ok(Outcome::Task(accepted.task.with_history(call.history_length)))
         }
+    }
+}
+
+fn odd(id: &str) -> String {
+    format!("o/d?d #1%2F&=;\u{e9}\"\\{id}")
+}
+
+fn make_odd(step: &mut Step) {
+    if let Step::Chunk { artifact, .. } = step {
+        artifact.id = odd(&artifact.id);
     }
 }
 

@@ -154,6 +154,11 @@ impl Exchange<'_> {
         if let Call::Subscribe { after, .. } = &mut call {
             *after = self.request.header("last-event-id").and_then(|id| id.parse().ok());
         }
+        if let Call::Send(send) = &mut call
+            && self.server.settings.knows_keys
+        {
+            send.key = self.request.header("idempotency-key").map(str::to_owned);
+        }
         planted_effects::before(self.server, &mut call)?;
         if let (Call::Send(send), Wait::Never) = (&mut call, self.wait) {
             send.delivery = Delivery::Immediately;

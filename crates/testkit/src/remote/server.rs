@@ -3,6 +3,7 @@
 //! A server that dies closes its listener and resets its connections. Its port is held meanwhile by a socket that is bound and
 //! does not listen, so that nobody else gets it and clients are refused.
 
+use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -31,6 +32,8 @@ pub(super) struct Settings {
     pub offers_push: bool,
     /// A message with a known id is that message again.
     pub deduplicates: bool,
+    /// A request with a known `Idempotency-Key` is that request again, and the card says so.
+    pub knows_keys: bool,
     pub planted: Option<PlantedFault>,
 }
 
@@ -56,6 +59,8 @@ pub(super) struct Server {
     pub requests: Requests,
     /// Nobody ever answers here.
     pub dead_address: SocketAddr,
+    /// The tasks that requests with an `Idempotency-Key` have made.
+    tasks_of_keys: Mutex<HashMap<String, String>>,
     faults: Mutex<Faults>,
     listening: Mutex<Option<Listening>>,
     connections: Mutex<Vec<Weak<Connection>>>,
@@ -79,6 +84,7 @@ impl Server {
             dead_address: address_of(&nobody)?,
             tasks,
             requests: Requests::default(),
+            tasks_of_keys: Mutex::default(),
             faults: Mutex::default(),
             listening: Mutex::default(),
             connections: Mutex::default(),
@@ -96,6 +102,14 @@ impl Server {
 
     pub(super) fn change_faults<T>(&self, change: impl FnOnce(&mut Faults) -> T) -> T {
         change(&mut lock(&self.faults))
+    }
+
+    pub(super) fn task_of_key(&self, key: &str) -> Option<String> {
+        lock(&self.tasks_of_keys).get(key).cloned()
+    }
+
+    pub(super) fn note_key(&self, key: String, task: String) {
+        lock(&self.tasks_of_keys).insert(key, task);
     }
 
     /// The URL of an interface, as the card gives it.

@@ -26,6 +26,7 @@ pub(super) fn read_send(params: &Value) -> Result<SendCall, RemoteError> {
         delivery: Delivery::WhenSettled,
         history_length: fields::count(params, "historyLength")?,
         push: push.map(spelling_v03::read_push).transpose()?,
+        key: None,
     })
 }
 

@@ -38,6 +38,7 @@ pub(super) fn read_send(body: &Value) -> Result<SendCall, RemoteError> {
         // Nor can zero be told from no length.
         history_length: fields::count(configuration, "historyLength")?.filter(|length| *length > 0),
         push: push.map(spelling_v03::read_push).transpose()?,
+        key: None,
     })
 }
 

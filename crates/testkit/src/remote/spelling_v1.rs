@@ -24,6 +24,7 @@ pub(super) fn read_send(params: &Value) -> Result<SendCall, RemoteError> {
         delivery,
         history_length: fields::count(configuration, "historyLength")?,
         push: push.map(read_push).transpose()?,
+        key: None,
     })
 }
 

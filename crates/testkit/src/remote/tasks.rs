@@ -140,6 +140,12 @@ impl RemoteTasks {
         Some(Accepted { task: entry.task.clone(), seen: entry.log.len(), run: None, is_new: false })
     }
 
+    /// A task that a message was taken into before.
+    pub(super) fn joined(&self, id: &str) -> Option<Accepted> {
+        let (task, seen) = self.snapshot(id)?;
+        Some(Accepted { task, seen, run: None, is_new: false })
+    }
+
     /// Ends a task for its client.
     pub(super) fn cancel(&self, id: &str) -> Result<RemoteTask, RemoteError> {
         let mut state = self.state();

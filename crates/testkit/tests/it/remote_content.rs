@@ -112,3 +112,19 @@ fn every_fault_has_a_name() {
     assert!(Faults::default().add_named("nonsense").unwrap_err().contains("no fault"));
     assert!(Faults::default().add_named("drop-how=gently").unwrap_err().contains("complete|close|reset"));
 }
+
+#[test]
+fn odd_ids_are_whole_in_every_protocol() {
+    for protocol in RemoteProtocol::ALL {
+        let agent = RemoteAgent::builder(protocol).with_faults(Faults { odd_ids: true, ..Faults::default() }).start();
+        Caller::of(&agent, protocol).result(Operation::Send, &Caller::of(&agent, protocol).message("hi"));
+        let task = agent.tasks().all().remove(0);
+        // In 0.1 the client names its tasks, and artifacts have no ids on the wire.
+        let is_client_named = protocol == RemoteProtocol::V01JsonRpc;
+        for (id, is_odd) in
+            [(&task.id, !is_client_named), (&task.context_id, !is_client_named), (&task.artifacts[0].id, true)]
+        {
+            assert_eq!(id.contains("?d #1%2F"), is_odd, "{protocol:?}: {id}");
+        }
+    }
+}

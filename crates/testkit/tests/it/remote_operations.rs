@@ -213,3 +213,27 @@ fn a_repeated_message_begins_a_second_task_unless_messages_are_deduplicated() {
         assert_eq!(agent.tasks().events(&agent.tasks().all()[0].id).len(), 4);
     }
 }
+
+#[test]
+fn a_request_with_a_known_idempotency_key_joins_its_task_where_the_card_says_so() {
+    for protocol in RemoteProtocol::ALL {
+        for (agent, tasks) in
+            [(RemoteAgent::builder(protocol), 2), (RemoteAgent::builder(protocol).knowing_idempotency_keys(), 1)]
+        {
+            let agent = agent.start();
+            let caller = Caller::of(&agent, protocol);
+            let headers = [caller.headers(), vec![("Idempotency-Key", "k")]].concat();
+            for number in 0..2 {
+                let mut params = caller.message("hi");
+                if protocol == RemoteProtocol::V01JsonRpc {
+                    params["id"] = json!(format!("task {number}"));
+                }
+                let (method, path, body) = caller.request(Operation::Send, &params);
+                let mut http = Http::connect(caller.address).unwrap();
+                let reply = http.exchange(&method, &path, &headers, body.as_bytes()).unwrap();
+                assert_eq!(digest(&content(&reply)), "task completed echo: hi", "{protocol:?}");
+            }
+            assert_eq!(agent.tasks().all().len(), tasks, "{protocol:?}");
+        }
+    }
+}
