@@ -92,6 +92,8 @@ pub(crate) enum AgentUpdate {
     Wait(Duration),
     /// Who wants to know when nobody works on the task any more, and whether it is over then.
     WatchEnd(oneshot::Sender<bool>),
+    /// Who wants to know when all that was reported before is stored.
+    WatchStore(oneshot::Sender<()>),
 }
 
 /// A question to the caller.
@@ -205,7 +207,9 @@ impl AgentUpdate {
             AgentUpdate::Artifact(update) => artifact_weight(&update.artifact) + json(&update.metadata),
             AgentUpdate::Ask(ask) => parts_weight(&ask.parts),
             AgentUpdate::Usage(_) => 0,
-            AgentUpdate::LastWord(_) | AgentUpdate::Wait(_) | AgentUpdate::WatchEnd(_) => 0,
+            AgentUpdate::LastWord(_) | AgentUpdate::Wait(_) | AgentUpdate::WatchEnd(_) | AgentUpdate::WatchStore(_) => {
+                0
+            }
             AgentUpdate::Remember(memory) | AgentUpdate::RememberInTask(memory) => {
                 memory.as_ref().map_or(0, String::len)
             }
@@ -508,6 +512,14 @@ impl Turn {
     /// stored with what the agent says next, and goes with the task.
     pub async fn remember_in_task(&self, memory: Option<String>) {
         self.updates.send(AgentUpdate::RememberInTask(memory)).await;
+    }
+
+    /// Waits until all that the agent has reported so far is stored, what it remembers included: for an effect that must not
+    /// happen before. `false`: it cannot be stored, and the turn is about to be stopped.
+    pub async fn stored(&self) -> bool {
+        let (watcher, stored) = oneshot::channel();
+        self.updates.send(AgentUpdate::WatchStore(watcher)).await;
+        stored.await.is_ok()
     }
 
     /// An id for a new artifact.

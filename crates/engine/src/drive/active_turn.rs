@@ -310,6 +310,7 @@ impl Driver {
                 turn.hard_limit = turn.hard_limit.map(|at| at + time);
             }
             AgentUpdate::WatchEnd(watcher) => self.end_watchers.push(watcher),
+            AgentUpdate::WatchStore(watcher) => self.watch_store(watcher),
             // After a stop, the agent gets no more answers.
             AgentUpdate::Ask(_) if turn.stop_reason.is_some() => {}
             AgentUpdate::Ask(ask) if turn.question.is_some() => turn.queue_question(*ask),

@@ -50,6 +50,8 @@ pub(super) struct PendingAppend {
     snapshot: SnapshotWrite,
     /// Answers that the agent gets after the commit.
     pub(super) answers: Vec<(oneshot::Sender<CallersAnswer>, CallersAnswer)>,
+    /// Agents that wait until what they have reported is stored.
+    store_watchers: Vec<oneshot::Sender<()>>,
 }
 
 /// A caller who waits for the commit.
@@ -131,6 +133,11 @@ impl PendingAppend {
         self.entries.is_empty() && self.side_rows.is_empty() && self.acks.is_empty() && self.answers.is_empty()
     }
 
+    /// Whether something that the agent has reported may be in it.
+    fn has_reports(&self) -> bool {
+        !self.entries.is_empty() || !self.side_rows.is_empty()
+    }
+
     /// Whether the agent may go on. A full append waits for the one that is being stored, and the agent waits for both.
     pub(super) fn has_room(&self) -> bool {
         self.entries.len() + self.side_rows.len() < MAX_ENTRIES && self.weight < MAX_WEIGHT
@@ -148,6 +155,15 @@ impl Driver {
             _ if !self.pending.entries.is_empty() => self.pending.acks.push(ack),
             Some(storing) => storing.append.acks.push(ack),
             None => drop(ack.done.send(ack.answer)),
+        }
+    }
+
+    /// Tells an agent when all that it has reported so far is stored.
+    pub(super) fn watch_store(&mut self, watcher: oneshot::Sender<()>) {
+        match &mut self.storing {
+            _ if self.pending.has_reports() => self.pending.store_watchers.push(watcher),
+            Some(storing) => storing.append.store_watchers.push(watcher),
+            None => drop(watcher.send(())),
         }
     }
 
@@ -287,6 +303,9 @@ impl Driver {
         self.acknowledge(append.acks);
         for (reply, message) in append.answers {
             let _ = reply.send(message);
+        }
+        for watcher in append.store_watchers {
+            let _ = watcher.send(());
         }
     }
 

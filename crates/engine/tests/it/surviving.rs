@@ -130,3 +130,19 @@ async fn a_task_has_a_memory_of_its_own() {
     }
     assert_eq!(second.status.message.unwrap().text(), "nothing", "the context does not share it");
 }
+
+#[tokio::test]
+async fn an_agent_can_wait_until_its_memory_is_stored() {
+    let agent = ScriptedAgent::new(|turn: Turn| async move {
+        // Nothing to store is stored at once.
+        assert!(turn.stored().await);
+        for round in 0..3 {
+            turn.remember_in_task(Some(format!("round {round}"))).await;
+            assert!(turn.stored().await);
+            assert_eq!(turn.task_memory().await?, Some(format!("round {round}")));
+        }
+        Ok(Outcome::Completed(Vec::new()))
+    });
+    let fixture = Fixture::with(agent).await;
+    assert_eq!(fixture.task(text("one")).await.status.state, State::Completed);
+}
