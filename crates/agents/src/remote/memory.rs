@@ -11,6 +11,12 @@ pub(super) struct TaskMemory {
     pub(super) context: ContextId,
     /// The last message that the remote agent has taken.
     pub(super) message: MessageId,
+    /// Whether the remote task waits for its next message. One that does not has ended with its turn.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(super) waits: bool,
+    /// How many other remote tasks our task has had before.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) earlier: u32,
 }
 
 /// Kept with our context: the remote one that goes with it.
@@ -38,4 +44,12 @@ impl ContextMemory {
     pub(super) fn write(&self) -> String {
         serde_json::to_string(self).expect("an id is text")
     }
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+fn is_zero(value: &u32) -> bool {
+    *value == 0
 }

@@ -6,7 +6,10 @@
 
 mod about;
 mod agent;
+mod artifact_names;
+mod end;
 mod failure;
 mod memory;
+mod turn;
 
 pub use agent::{RemoteAgent, RemoteAgentSettings};

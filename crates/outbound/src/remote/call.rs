@@ -37,7 +37,15 @@ struct Inner {
     settings: RemoteSettings,
     policy: EgressPolicy,
     discovered: RwLock<Option<Arc<Discovered>>>,
+    corrected: RwLock<Option<CorrectedVersion>>,
     next_id: AtomicU64,
+}
+
+/// The card says one version, and another one works.
+#[derive(Debug, Clone, Copy)]
+struct CorrectedVersion {
+    promised: PeerProtocol,
+    spoken: PeerProtocol,
 }
 
 /// So often a call is made again that changes nothing.
@@ -62,8 +70,15 @@ impl Remote {
             .collect();
         let credentials = UpstreamCredentials::new(settings.credentials.clone(), &upstreams)
             .map_err(|error| RemoteError::InvalidCredential(error.to_string()))?;
-        let inner =
-            Inner { client, credentials, settings, policy, discovered: RwLock::new(None), next_id: AtomicU64::new(1) };
+        let inner = Inner {
+            client,
+            credentials,
+            settings,
+            policy,
+            discovered: RwLock::new(None),
+            corrected: RwLock::new(None),
+            next_id: AtomicU64::new(1),
+        };
         Ok(Remote { inner: Arc::new(inner) })
     }
 
@@ -94,7 +109,11 @@ impl Remote {
             }
             Err(error) => return Err(error.into()),
         };
-        let found = Arc::new(found);
+        let corrected = *self.inner.corrected.read().unwrap_or_else(PoisonError::into_inner);
+        let found = Arc::new(match corrected.filter(|corrected| corrected.promised == found.endpoint.protocol) {
+            Some(corrected) => with_protocol(found, corrected.spoken),
+            None => found,
+        });
         *discovered.write().unwrap_or_else(PoisonError::into_inner) = Some(found.clone());
         Ok(found)
     }
@@ -325,12 +344,17 @@ impl Remote {
         }
         let mut known = self.inner.discovered.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = known.as_ref().filter(|found| found.endpoint.protocol != protocol) {
-            let mut changed = (**found).clone();
-            changed.notes.push(format!("the agent does not speak {}; {protocol} works", changed.endpoint.protocol));
-            changed.endpoint.protocol = protocol;
-            *known = Some(Arc::new(changed));
+            let corrected = CorrectedVersion { promised: found.endpoint.protocol, spoken: protocol };
+            *self.inner.corrected.write().unwrap_or_else(PoisonError::into_inner) = Some(corrected);
+            *known = Some(Arc::new(with_protocol((**found).clone(), protocol)));
         }
     }
+}
+
+fn with_protocol(mut known: Discovered, protocol: PeerProtocol) -> Discovered {
+    known.notes.push(format!("the agent does not speak {}; {protocol} works", known.endpoint.protocol));
+    known.endpoint.protocol = protocol;
+    known
 }
 
 /// Whether a server that answers so may know the call in another version. Some have no better words for an unknown method
@@ -373,7 +397,7 @@ fn task_of(call: &Call) -> Option<&TaskId> {
     }
 }
 
-/// With the tenant that the card names, and in 0.1 with a name for a new task.
+/// With the tenant that the card names, and in 0.1 with names for a new task and its session.
 fn completed<'c>(call: &'c Call, tenant: Option<&AgentId>, protocol: PeerProtocol) -> Cow<'c, Call> {
     let needs_task =
         protocol.version() == ProtocolVersion::V0_1 && matches!(call, Call::Send(send) if send.message.task.is_none());
@@ -408,7 +432,7 @@ fn completed<'c>(call: &'c Call, tenant: Option<&AgentId>, protocol: PeerProtoco
 }
 
 /// The same for the same message, and so for each repetition of it.
-fn chosen_id(send: &Send) -> TaskId {
+pub(super) fn chosen_id(send: &Send) -> TaskId {
     let key = send.idempotency.as_ref().and_then(|key| TaskId::parse(key.as_str()).ok());
     let message = || send.message.id.as_ref().and_then(|id| TaskId::parse(id.as_str()).ok());
     key.or_else(message).unwrap_or_else(|| TaskId::parse("task").expect("a short word is an id"))

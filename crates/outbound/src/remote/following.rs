@@ -23,7 +23,7 @@ use sabir_wire::{PeerErrorKind, PeerResponse, Received};
 use tokio::time::{Instant, sleep};
 
 use super::back_off::BackOff;
-use super::call::Remote;
+use super::call::{Remote, chosen_id};
 use super::error::RemoteError;
 use super::mirror::{Mirror, Update, ends_turn};
 use super::stream::{Frame, RemoteStream};
@@ -58,9 +58,8 @@ pub struct Following {
     steps: VecDeque<Step>,
     /// The id of the last event, by which the stream can be resumed.
     cursor: Option<String>,
-    /// Whether pieces of artifacts can be believed: nothing was missed between them.
-    is_gapless: bool,
-    /// A piece of an artifact was not believed, so the whole task has news.
+    pieces: Pieces,
+    /// A piece of an artifact was not believed, or is missing, so the whole task has news.
     has_news: bool,
     last_asked: Instant,
     can_subscribe: bool,
@@ -73,9 +72,33 @@ pub struct Following {
     failing_since: Option<Instant>,
 }
 
+/// Whether pieces of artifacts are believed. They are as long as the mirror is the task as of the last event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pieces {
+    Believed,
+    /// Nothing was missed until the stream broke. One that resumes just behind the last event is believed again.
+    BelievedUntilBreak,
+    /// Something may be missing, or be there already. Only the whole task says what.
+    Doubted,
+}
+
+/// What to do with a message of which nobody can say whether it was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnUnknown {
+    /// Its outcome is unknown, and that is the error.
+    GiveUp,
+    Repeat,
+}
+
 enum Stage {
+    /// An earlier run may have sent the message.
+    LookFor(Box<Send>, OnUnknown),
     Start(Box<Send>),
-    Streaming { stream: Box<RemoteStream>, is_first_frame: bool, began: Began },
+    Streaming {
+        stream: Box<RemoteStream>,
+        is_first_frame: bool,
+        began: Began,
+    },
     Broken,
     Polling,
     Over,
@@ -104,9 +127,20 @@ impl Following {
         Self { task, context, awaits_change, ..Self::new(remote, Stage::Start(Box::new(send)), mirror) }
     }
 
+    /// The same for a message that an earlier run may have sent. Where the id of its task is ours, the server is asked for it.
+    pub fn perhaps_sent(remote: Remote, send: Send, mirror: Mirror, on_unknown: OnUnknown) -> Self {
+        let context = send.message.context.clone();
+        Self { context, ..Self::new(remote, Stage::LookFor(Box::new(send), on_unknown), mirror) }
+    }
+
     /// Follows a task that the remote agent has.
     pub fn task(remote: Remote, task: TaskId, mirror: Mirror) -> Self {
-        Self { task: Some(task), ..Self::new(remote, Stage::Broken, mirror) }
+        Self { task: Some(task), pieces: Pieces::Doubted, ..Self::new(remote, Stage::Broken, mirror) }
+    }
+
+    /// With the context that the task is known to be in. Not every answer names it.
+    pub fn in_context(self, context: ContextId) -> Self {
+        Self { context: Some(context), ..self }
     }
 
     fn new(remote: Remote, stage: Stage, mirror: Mirror) -> Self {
@@ -119,7 +153,7 @@ impl Following {
             mirror,
             steps: VecDeque::new(),
             cursor: None,
-            is_gapless: true,
+            pieces: Pieces::Believed,
             has_news: false,
             last_asked: Instant::now(),
             can_subscribe: true,
@@ -149,6 +183,7 @@ impl Following {
                 return Ok(Some(step));
             }
             match &self.stage {
+                Stage::LookFor(..) => self.look_for_sent().await?,
                 Stage::Start(_) => self.start().await?,
                 Stage::Streaming { .. } => self.read_stream().await?,
                 Stage::Broken => self.reattach().await?,
@@ -196,6 +231,32 @@ impl Following {
         if !self.is_over() {
             self.pause().await;
         }
+        Ok(())
+    }
+
+    /// Asks for the task that the message has made if it was sent, and if the id of its task is ours: in 0.1. Which version a
+    /// server speaks need not be known for that, since a get is the same in all that are not 1.0.
+    async fn look_for_sent(&mut self) -> Result<(), RemoteError> {
+        let Stage::LookFor(send, on_unknown) = &self.stage else { return Ok(()) };
+        let (send, on_unknown) = (send.clone(), *on_unknown);
+        self.task = Some(chosen_id(&send));
+        let error = match self.ask().await {
+            Ok(_) => {
+                self.stage = Stage::Broken;
+                self.pieces = Pieces::Doubted;
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        self.task = None;
+        if error.is_transient() {
+            return self.wait_after(error).await;
+        }
+        let is_ours = self.remote.chosen_task(&send).await.is_some();
+        if on_unknown == OnUnknown::GiveUp && !is_ours {
+            return Err(RemoteError::OutcomeUnknown("the server was restarted after it was sent".to_owned()));
+        }
+        self.stage = Stage::Start(send);
         Ok(())
     }
 
@@ -251,7 +312,9 @@ impl Following {
         let Stage::Streaming { began, is_first_frame, .. } = &self.stage else { return Ok(()) };
         let is_refused_subscription =
             *began == Began::BySubscription && *is_first_frame && matches!(failure, RemoteError::Peer { .. });
-        self.is_gapless = false;
+        if self.pieces == Pieces::Believed {
+            self.pieces = Pieces::BelievedUntilBreak;
+        }
         match failure {
             error @ RemoteError::EventTooLarge(_) => return Err(error),
             // Servers that cannot be subscribed to may say so in the stream.
@@ -282,15 +345,25 @@ impl Following {
         let is_first = std::mem::replace(is_first_frame, false);
         let began = *began;
         let is_snapshot = matches!(received.response, PeerResponse::Task(_));
-        if !is_snapshot && !self.follows(id.as_deref(), is_first, began) {
+        if !is_snapshot && !self.follows(id.as_deref()) {
             return;
         }
-        if is_first && began == Began::BySubscription && is_snapshot {
-            // The whole task, and all that follows it.
-            self.is_gapless = true;
-        }
+        let whole = match &received.response {
+            PeerResponse::Task(task) if is_first && began == Began::BySubscription => Some(task.clone()),
+            _ => None,
+        };
+        // Some subscriptions, and all of 0.1, begin with the status, which has the number of the last event, whatever that
+        // was.
+        let is_summary = is_first && began == Began::BySubscription && is_status(&received.response);
         self.cursor = id.or(self.cursor.take());
         self.take(received);
+        if is_summary {
+            (self.pieces, self.has_news) = (Pieces::Doubted, true);
+        }
+        if let Some(whole) = whole {
+            // The whole task, and all that follows it. It may be older than what was asked for meanwhile.
+            self.pieces = if self.mirror.has_just(&whole.artifacts) { Pieces::Believed } else { Pieces::Doubted };
+        }
         if self.is_over() {
             self.finish().await;
         }
@@ -298,15 +371,18 @@ impl Following {
 
     /// Whether a frame with this id is to be taken. Numbers that jump show that something is missing; those that were
     /// seen before are passed over.
-    fn follows(&mut self, id: Option<&str>, is_first: bool, began: Began) -> bool {
+    fn follows(&mut self, id: Option<&str>) -> bool {
         let number = |id: Option<&str>| id.and_then(|id| id.parse::<u64>().ok());
         match (number(self.cursor.as_deref()), number(id)) {
             (Some(last), Some(this)) if this <= last => return false,
-            // The stream has resumed exactly where it broke.
-            (Some(last), Some(this)) if this == last + 1 && is_first => self.is_gapless = true,
-            (Some(last), Some(this)) if this == last + 1 => {}
-            (Some(_), Some(_)) => self.is_gapless = false,
-            _ if is_first && began == Began::BySubscription => self.is_gapless = false,
+            (Some(last), Some(this)) if this == last + 1 => {
+                if self.pieces == Pieces::BelievedUntilBreak {
+                    self.pieces = Pieces::Believed;
+                }
+            }
+            (Some(_), Some(_)) => (self.pieces, self.has_news) = (Pieces::Doubted, true),
+            // Without numbers, nobody knows where the stream goes on.
+            _ if self.pieces == Pieces::BelievedUntilBreak => self.pieces = Pieces::Doubted,
             _ => {}
         }
         true
@@ -364,7 +440,7 @@ impl Following {
                 self.awaits_change = false;
                 self.mirror.take_status(change, updates);
             }
-            Event::Artifact(chunk) if self.is_gapless => self.mirror.take_chunk(chunk, updates),
+            Event::Artifact(chunk) if self.pieces == Pieces::Believed => self.mirror.take_chunk(chunk, updates),
             // Something before it may be missing; the whole task is asked for.
             Event::Artifact(_) => self.has_news = true,
             Event::Created(_) => {}
@@ -374,19 +450,23 @@ impl Following {
     /// Whether this is the task that is followed. The first one that is named is.
     fn adopt(&mut self, task: &TaskId, context: &ContextId) -> bool {
         let is_new = match &self.task {
-            Some(known) if known == task => self.context.as_ref() != Some(context) && self.context.is_none(),
+            Some(known) if known == task => self.context.is_none(),
             // A message to a task may be answered with another one: its server goes on there.
             Some(_) if self.awaits_change => true,
             Some(_) => return false,
             None => true,
         };
         if is_new {
+            // Some servers, and all of 0.1, do not name the context in every answer. Then it is the one that was sent; a
+            // context that has the name of its task was named by nobody.
+            let is_named = context.as_str() != task.as_str();
+            let context = self.context.take().filter(|_| !is_named).unwrap_or_else(|| context.clone());
             self.task = Some(task.clone());
             self.context = Some(context.clone());
             if let Stage::Streaming { stream, .. } = &mut self.stage {
                 stream.set_task(task.clone());
             }
-            self.steps.push_back(Step::Known { task: task.clone(), context: context.clone() });
+            self.steps.push_back(Step::Known { task: task.clone(), context });
         }
         true
     }
@@ -398,27 +478,36 @@ impl Following {
     /// The turn is over by what a stream said. Reads what still comes, and asks for the whole task if something may be missing.
     async fn finish(&mut self) {
         let is_numbered = self.cursor.as_deref().is_some_and(|cursor| cursor.parse::<u64>().is_ok());
-        if self.is_gapless && (is_numbered || !self.mirror.may_lack_something()) {
+        if self.pieces == Pieces::Believed && (is_numbered || !self.mirror.may_lack_something()) {
             self.end();
             return;
         }
         self.read_rest().await;
-        if let Ok(task) = self.ask().await {
-            self.take_snapshot(&task);
+        match self.ask().await {
+            Ok(task) => {
+                self.take_snapshot(&task);
+                self.end();
+            }
+            // What may be missing is there, so it is waited for.
+            Err(error) if error.is_transient() => self.stage = Stage::Polling,
+            Err(_) => self.end(),
         }
-        self.end();
     }
 
+    /// Takes the task as it was asked for. Events that are still on their way may be in it already.
     fn take_snapshot(&mut self, task: &Task) {
         self.adopt(&task.id, &task.context);
         let mut updates = Vec::new();
         self.mirror.take_snapshot(task, &mut updates);
+        if updates.iter().any(|update| matches!(update, Update::Artifact { .. })) {
+            self.pieces = Pieces::Doubted;
+        }
         self.steps.extend(updates.into_iter().map(Step::Update));
     }
 
     /// Frames that were sent after the last status, by servers that do not keep their order.
     async fn read_rest(&mut self) {
-        if !self.is_gapless {
+        if self.pieces != Pieces::Believed {
             return;
         }
         let Stage::Streaming { stream, .. } = &mut self.stage else { return };
@@ -494,8 +583,6 @@ impl Following {
         (self.has_news, self.last_asked) = (false, Instant::now());
         if let Ok(task) = self.ask().await {
             self.take_snapshot(&task);
-            // Its events may be in the snapshot already.
-            self.is_gapless = false;
             if self.is_over() {
                 self.end();
             }
@@ -517,8 +604,18 @@ impl Following {
                 }
                 Ok(())
             }
-            Err(error) if error.peer_kind() == Some(PeerErrorKind::TaskNotFound) => Err(error),
-            Err(error) => self.wait_after(error).await,
+            Err(error) => {
+                let is_gone = error.peer_kind() == Some(PeerErrorKind::TaskNotFound);
+                let waited = if is_gone { Err(error) } else { self.wait_after(error).await };
+                match waited {
+                    // How it ended is known, and more cannot be learned.
+                    Err(_) if self.is_over() => {
+                        self.end();
+                        Ok(())
+                    }
+                    waited => waited,
+                }
+            }
         }
     }
 
@@ -556,6 +653,10 @@ impl Following {
         sleep(wait).await;
         Ok(())
     }
+}
+
+fn is_status(response: &PeerResponse) -> bool {
+    matches!(response, PeerResponse::Event { event, .. } if matches!(**event, Event::Status(_)))
 }
 
 /// The server does not stream, whatever its card says. Nothing was done.

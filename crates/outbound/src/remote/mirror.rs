@@ -71,6 +71,15 @@ impl Mirror {
         self.received.is_odd || self.received.appended || !self.received.artifacts
     }
 
+    /// Whether these artifacts are all that is known, and not more or less of any.
+    pub fn has_just(&self, artifacts: &[Arc<Artifact>]) -> bool {
+        let is_same = |known: &MirroredArtifact| {
+            let same = artifacts.iter().find(|artifact| artifact.id == known.id);
+            same.is_some_and(|artifact| joined(&artifact.parts) == known.parts)
+        };
+        self.artifacts.len() == artifacts.len() && self.artifacts.iter().all(is_same)
+    }
+
     /// Takes the task as it is now.
     pub fn take_snapshot(&mut self, task: &Task, updates: &mut Vec<Update>) {
         for artifact in &task.artifacts {

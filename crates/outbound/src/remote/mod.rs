@@ -19,7 +19,7 @@ pub use call::Remote;
 pub use discovery::{Discovered, Endpoint};
 pub use error::RemoteError;
 pub use event_stream::{EventParser, EventTooLarge, ServerEvent};
-pub use following::{Following, Step};
+pub use following::{Following, OnUnknown, Step};
 pub use mirror::{Mirror, Update, ends_turn};
 pub use settings::{Observer, RemoteSettings, WireEvent};
 pub use stream::{Frame, RemoteStream};
