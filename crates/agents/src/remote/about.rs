@@ -1,12 +1,13 @@
 //! The card of a remote agent, issued again as ours.
 //!
 //! Name, skills and modes are the remote agent's; addresses, security and signature are this server's. What the remote
-//! card said of itself stays as provenance: its digest and its signatures, under an extension of its own.
+//! card said of itself stays as provenance: its digest and its signatures, under an extension of its own. Where it came from is no
+//! business of callers.
 
 use sabir_engine::About;
 use sabir_model::{Extension, IDEMPOTENCY_KEY, Json, base64url};
 use sabir_outbound::cards::FetchedCard;
-use sabir_outbound::{Scheme, Target, sha256};
+use sabir_outbound::sha256;
 use serde::Serialize;
 
 /// Where the card of an agent came from.
@@ -15,9 +16,6 @@ const UPSTREAM_CARD: &str = "urn:sabir:a2a:ext:upstream-card-v1";
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Provenance<'a> {
-    /// Only of a card that everybody can fetch.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    url: Option<&'a str>,
     /// Of the card as it was served, in base64url.
     sha256: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,14 +61,12 @@ pub(super) fn of(fetched: &FetchedCard) -> About {
 }
 
 fn provenance(fetched: &FetchedCard) -> Extension {
-    let is_public = Target::parse(&fetched.url).is_ok_and(|target| target.scheme == Scheme::Https);
     let signatures = fetched.card.signatures.iter().map(|signature| Signature {
         protected: &signature.protected,
         signature: &signature.signature,
         header: signature.header.as_ref(),
     });
     let provenance = Provenance {
-        url: is_public.then_some(fetched.url.as_str()),
         sha256: base64url(&sha256(fetched.text.as_bytes())),
         provider: fetched.card.provider.as_ref().map(|provider| provider.organization.as_str()),
         signatures: signatures.collect(),

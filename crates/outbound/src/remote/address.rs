@@ -22,15 +22,19 @@ pub(super) fn trust(policy: &mut EgressPolicy, url: &str) -> Result<(), Refusal>
 /// Where an interface of a card is called, and a note if that is not where the card says.
 pub(super) fn usable(named: &str, card: &Target, policy: &EgressPolicy) -> Result<(String, Option<String>), String> {
     let at_card = |path: &str| Target { path_and_query: path.to_owned(), ..card.clone() }.to_string();
-    let target = match Target::parse(named) {
-        Ok(target) => target,
+    let target = match (Target::parse(named), card.join(named)) {
+        (Ok(target), _) => target,
         // A path alone is meant to be on the same server.
-        Err(_) if named.starts_with('/') => {
+        (Err(_), Ok(joined)) if named.starts_with('/') => {
             let note = format!("the card says {named:?}, which is no URL; it is looked for on the card's own server");
-            return Ok((at_card(named), Some(note)));
+            return Ok((joined.to_string(), Some(note)));
         }
-        Err(refusal) => return Err(format!("the card names {named:?}: {refusal}")),
+        (Err(refusal), _) => return Err(format!("the card names {named:?}: {refusal}")),
     };
+    if is_this_machine(&target.host) && is_this_machine(&card.host) && target.port == card.port {
+        // All names of this machine lead to the same server; credentials are for the one that the operator wrote.
+        return Ok((at_card(&target.path_and_query), None));
+    }
     match policy.check(&target) {
         Ok(Approval::AnyAddress) => Ok((target.to_string(), None)),
         // What is wrong with such a card is the host, rarely the path.
@@ -66,8 +70,9 @@ mod tests {
             ("https://a.example/", "http://localhost:9999/rpc?x", "https://a.example/rpc?x (noted)"),
             ("https://a.example/x", "http://0.0.0.0:9999/", "https://a.example/ (noted)"),
             ("https://a.example/x", "/rpc", "https://a.example/rpc (noted)"),
-            ("http://localhost:7000/", "http://127.0.0.1:7000/rpc", "http://127.0.0.1:7000/rpc"),
-            ("http://127.0.0.1:7000/", "http://localhost:7000/rpc", "http://localhost:7000/rpc"),
+            ("http://localhost:7000/", "http://127.0.0.1:7000/rpc", "http://localhost:7000/rpc"),
+            ("http://127.0.0.1:7000/", "http://localhost:7000/rpc", "http://127.0.0.1:7000/rpc"),
+            ("https://a.example/x", "/a b", "refused"),
             ("http://127.0.0.1:7000/", "http://localhost:22/rpc", "http://127.0.0.1:7000/rpc (noted)"),
             ("http://127.0.0.1:7000/", "http://10.0.0.1/rpc", "refused"),
             ("https://a.example/", "http://169.254.169.254/latest", "refused"),

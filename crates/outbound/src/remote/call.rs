@@ -22,7 +22,7 @@ use super::settings::{RemoteSettings, WireEvent};
 use super::stream::RemoteStream;
 use crate::cards::{CardError, FetchedCard, fetch_card};
 use crate::client::{Client, Limits, OpenResponse, Request};
-use crate::credentials::UpstreamCredentials;
+use crate::credentials::{CredentialError, ShownToken, UpstreamCredentials};
 use crate::guard::{EgressPolicy, Guard, SystemResolver};
 
 /// A remote agent. Cheap to clone; clones share connections and what is known of the agent.
@@ -104,7 +104,10 @@ impl Remote {
         self.observe_card(&fetched);
         let found = match fetched {
             Ok(card) => choose(card, settings, policy)?,
-            Err(error @ (CardError::NotFound(_) | CardError::Status { .. } | CardError::NotACard { .. })) => {
+            // A card that was there once is only away for a while.
+            Err(error @ CardError::NotFound(_))
+                if discovered.read().unwrap_or_else(PoisonError::into_inner).is_none() =>
+            {
                 without_card(settings).ok_or(RemoteError::Card(error))?
             }
             Err(error) => return Err(error.into()),
@@ -174,6 +177,10 @@ impl Remote {
                 }
                 continue;
             }
+            if !error.did_nothing() {
+                // It knows this version: whether it has the message can be asked in it.
+                self.speak(protocol);
+            }
             if tries >= TRIES || !self.may_repeat(call, &error).await {
                 // What another version than the promised one says is of no use.
                 return Err(outcome_of(call, first_error.filter(|_| error.did_nothing()).unwrap_or(error)));
@@ -229,7 +236,12 @@ impl Remote {
         protocol: PeerProtocol,
     ) -> Result<RemoteStream, RemoteError> {
         let settings = &self.inner.settings;
-        let (response, request) = self.open(call, None, last_event_id, protocol, settings.call_timeout).await?;
+        // Some servers send the head with the first event.
+        let patience = match call {
+            Call::Send(_) => settings.send_timeout,
+            _ => settings.call_timeout,
+        };
+        let (response, request) = self.open(call, None, last_event_id, protocol, patience).await?;
         let is_stream = response
             .headers
             .get(header::CONTENT_TYPE)
@@ -323,16 +335,24 @@ impl Remote {
         }
         let body = request.body.clone().into();
         let outgoing = Request { method, url, headers, body, timeout, redirects: 0, secret_query: None };
-        loop {
-            let mut authorized = outgoing.clone();
-            let shown = self.inner.credentials.authorize(&mut authorized).await;
-            let shown = shown.map_err(|error| RemoteError::Credential(error.to_string()))?;
-            let response = self.inner.client.open(authorized).await?;
-            // A token that has been refused may be an old one; then another is shown. That is said once per token.
-            if response.status != StatusCode::UNAUTHORIZED || !self.inner.credentials.forget(shown) {
-                return Ok(response);
-            }
+        let (response, shown) = self.open_with_credentials(outgoing.clone()).await?;
+        // A token that has been refused may be an old one; another is shown once.
+        if response.status == StatusCode::UNAUTHORIZED && self.inner.credentials.forget(shown) {
+            let (response, _) = self.open_with_credentials(outgoing).await?;
+            return Ok(response);
         }
+        Ok(response)
+    }
+
+    async fn open_with_credentials(&self, mut request: Request) -> Result<(OpenResponse, ShownToken), RemoteError> {
+        let shown = self.inner.credentials.authorize(&mut request).await.map_err(|error| match error {
+            // The same every time.
+            CredentialError::OtherOrigin { .. } | CredentialError::Url(_) => {
+                RemoteError::InvalidCredential(error.to_string())
+            }
+            error => RemoteError::Credential(error.to_string()),
+        })?;
+        Ok((self.inner.client.open(request).await?, shown))
     }
 
     /// Remembers that the agent speaks another version than its card says.

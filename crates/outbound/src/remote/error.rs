@@ -73,9 +73,9 @@ impl RemoteError {
     pub fn did_nothing(&self) -> bool {
         match self {
             RemoteError::Dial(error) => !error.may_have_left(),
-            // An answer with this header is an invitation to repeat the request.
+            // These two, with this header, are an invitation to repeat the request. Behind a 502 or 504 somebody may have it.
             RemoteError::Peer { error, retry_after } => match error.kind {
-                PeerErrorKind::Unavailable => retry_after.is_some(),
+                PeerErrorKind::Unavailable => retry_after.is_some() && matches!(error.status, 429 | 503),
                 PeerErrorKind::MethodNotFound | PeerErrorKind::Version | PeerErrorKind::Unsupported => true,
                 _ => false,
             },

@@ -97,7 +97,7 @@ impl PeerErrorKind {
             (-32006, _) => PeerErrorKind::InvalidAgentResponse,
             (-32007, ProtocolVersion::V0_3 | ProtocolVersion::V0_2) if is_send => PeerErrorKind::Unavailable,
             (-32007, _) => PeerErrorKind::NoExtendedCard,
-            (-32008, ProtocolVersion::V0_3 | ProtocolVersion::V0_2) => PeerErrorKind::Unauthenticated,
+            (-32008, ProtocolVersion::V0_3 | ProtocolVersion::V0_2) if status == 401 => PeerErrorKind::Unauthenticated,
             (-32008, _) => PeerErrorKind::ExtensionRequired,
             (-32009, ProtocolVersion::V0_3 | ProtocolVersion::V0_2) if status == 403 => PeerErrorKind::Forbidden,
             (-32009, _) => PeerErrorKind::Version,

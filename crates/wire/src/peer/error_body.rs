@@ -7,6 +7,7 @@ use sabir_model::Json;
 
 use super::error::{PeerError, PeerErrorKind, quoted};
 use super::lenient_object::LenientObject;
+use super::protocol::{Binding, PeerProtocol};
 use crate::{Operation, ProtocolVersion};
 
 /// Reads the `error` of a JSON-RPC answer.
@@ -28,13 +29,15 @@ pub(super) fn read_rpc_error(
 }
 
 /// Reads the body of an answer whose status says that something went wrong.
-pub(super) fn read_http_error(version: ProtocolVersion, operation: Operation, status: u16, body: &str) -> PeerError {
+pub(super) fn read_http_error(protocol: PeerProtocol, operation: Operation, status: u16, body: &str) -> PeerError {
+    let version = protocol.version();
     let by_status = PeerErrorKind::of_status(status).unwrap_or(PeerErrorKind::Internal);
-    // A path that is not there is no missing task.
+    // A path that is not there is no missing task. In JSON-RPC no path names a task, so one that was there before is away.
     let names_task = !matches!(operation, Operation::Send | Operation::Stream | Operation::List);
-    let by_status = match by_status {
-        PeerErrorKind::TaskNotFound if !names_task => PeerErrorKind::MethodNotFound,
-        kind => kind,
+    let by_status = match (by_status, protocol.binding()) {
+        (PeerErrorKind::TaskNotFound, _) if !names_task => PeerErrorKind::MethodNotFound,
+        (PeerErrorKind::TaskNotFound, Binding::JsonRpc) => PeerErrorKind::Unavailable,
+        (kind, _) => kind,
     };
     let Some(object) = LenientObject::of(body) else {
         let text = body.trim();

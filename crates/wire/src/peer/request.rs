@@ -99,7 +99,7 @@ impl PeerProtocol {
         let mut headers = vec![
             ("content-type", "application/json".to_owned()),
             ("accept", accepts.to_owned()),
-            ("a2a-version", self.version().number().to_owned()),
+            ("a2a-version", header_version(self.version()).to_owned()),
         ];
         if let Call::Send(send) = peer.call {
             if !send.extensions.is_empty() {
@@ -120,6 +120,14 @@ impl PeerProtocol {
     }
 }
 
+/// Servers that look at the header know 0.3, which is 0.2 on the wire.
+fn header_version(version: ProtocolVersion) -> &'static str {
+    match version {
+        ProtocolVersion::V0_2 => ProtocolVersion::V0_3.number(),
+        version => version.number(),
+    }
+}
+
 impl PeerRequest {
     /// The same call with the other verb, for servers that follow the other half of the specification.
     pub fn with_other_verb(&self) -> Option<Self> {
@@ -135,10 +143,16 @@ impl PeerRequest {
         if self.path.is_empty() {
             return interface.to_owned();
         }
-        let base = interface.trim_end_matches('/');
+        let (base, query) = match interface.split_once('?') {
+            Some((base, query)) => (base, Some(query)),
+            None => (interface, None),
+        };
+        let base = base.trim_end_matches('/');
         // Cards of 0.3 should not have the version in the URL, but some do.
         let base = if self.path.starts_with("/v1/") { base.strip_suffix("/v1").unwrap_or(base) } else { base };
-        format!("{base}{}", self.path)
+        let Some(query) = query else { return format!("{base}{}", self.path) };
+        let joint = if self.path.contains('?') { '&' } else { '?' };
+        format!("{base}{}{joint}{query}", self.path)
     }
 }
 

@@ -43,10 +43,10 @@ impl PeerProtocol {
         let text = match json::check_text(body) {
             Ok(text) => text.trim_start_matches('\u{feff}'),
             Err(error) if is_success => return Err(PeerError::malformed(status, &error.to_string())),
-            Err(_) => return Err(read_http_error(self.version(), operation, status, "")),
+            Err(_) => return Err(read_http_error(self, operation, status, "")),
         };
         if !is_success && self.binding() == Binding::HttpJson {
-            return Err(read_http_error(self.version(), operation, status, text));
+            return Err(read_http_error(self, operation, status, text));
         }
         self.read(operation, task, status, text)
     }
@@ -61,7 +61,7 @@ impl PeerProtocol {
         {
             let status = object.object(&["error"]).unwrap_or(object).integer(&["code", "status"]);
             let status = status.and_then(|status| u16::try_from(status).ok()).filter(|status| *status >= 400);
-            return Err(read_http_error(self.version(), operation, status.unwrap_or(500), text));
+            return Err(read_http_error(self, operation, status.unwrap_or(500), text));
         }
         self.read(operation, task, 200, text)
     }
@@ -73,7 +73,7 @@ impl PeerProtocol {
                 Ok(Envelope { error: Some(error), .. }) if error.get() != "null" => {
                     let Some(error) = LenientObject::of(error.get()) else {
                         if !(200..300).contains(&status) {
-                            return Err(read_http_error(self.version(), operation, status, text));
+                            return Err(read_http_error(self, operation, status, text));
                         }
                         let why = format!("its error is {}", quoted(error.get()));
                         return Err(PeerError::malformed(status, &why));
@@ -82,7 +82,7 @@ impl PeerProtocol {
                 }
                 Ok(Envelope { result: Some(result), .. }) => result.get(),
                 _ if !(200..300).contains(&status) => {
-                    return Err(read_http_error(self.version(), operation, status, text));
+                    return Err(read_http_error(self, operation, status, text));
                 }
                 // Some servers leave a result of null out, and some leave out the envelope.
                 Ok(_) if operation == Operation::PushDelete => "null",

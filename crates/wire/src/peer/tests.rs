@@ -240,6 +240,7 @@ fn urls_are_built_on_what_the_card_says() {
         (ProtocolVersion::V1_0, "https://a.example/x/", "https://a.example/x/extendedAgentCard"),
         (ProtocolVersion::V0_3, "https://a.example", "https://a.example/v1/card"),
         (ProtocolVersion::V0_3, "https://a.example/rest/v1/", "https://a.example/rest/v1/card"),
+        (ProtocolVersion::V1_0, "https://a.example/x?code=k", "https://a.example/x/extendedAgentCard?code=k"),
     ] {
         let request = protocol(version, Binding::HttpJson).request(&PeerCall::new(&call), 1).unwrap();
         assert_eq!(request.url(interface), expected);
@@ -409,6 +410,7 @@ fn errors_of_every_spelling_mean_the_same() {
         ),
         (v1_rpc, Operation::Send, 401, "", "UnauthenticatedError: the server answered 401"),
         (v1_rpc, Operation::Send, 404, "<html>nothing</html>", "MethodNotFoundError: the server answered 404"),
+        (v1_rpc, Operation::Get, 404, "<html>nothing</html>", "UnavailableError: the server answered 404"),
         (
             v1,
             Operation::Get,
