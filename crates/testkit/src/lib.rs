@@ -1,6 +1,6 @@
 //! What tests share: contract suites, a scripted agent, a clock to advance, a small HTTP client, an OpenID
 //! provider, certificates of an authority of their own, a remote agent that does everything wrong, and the real program
-//! as a child process.
+//! as a child process, also in a terminal.
 
 pub mod certificates;
 pub mod clock;
@@ -13,3 +13,4 @@ pub mod remote;
 pub mod scripted;
 pub mod sse;
 pub mod store_contract;
+pub mod terminal;

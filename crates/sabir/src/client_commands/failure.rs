@@ -133,10 +133,12 @@ impl Failure {
     }
 
     fn of_peer(error: &PeerError, message: String, shown: Shown) -> Self {
-        let failure = match error.kind {
-            PeerErrorKind::Unauthenticated | PeerErrorKind::Forbidden => Self::unauthorized(message, shown),
-            PeerErrorKind::Malformed => Self::strange(message),
-            kind => Self::new(Exit::Refused, kind.name(), message),
+        let failure = match (error.kind, error.status) {
+            (PeerErrorKind::Unauthenticated | PeerErrorKind::Forbidden, _) => Self::unauthorized(message, shown),
+            // 0.1 has no code for it.
+            (_, 401 | 403) => Self::unauthorized(message, shown),
+            (PeerErrorKind::Malformed, _) => Self::strange(message),
+            (kind, _) => Self::new(Exit::Refused, kind.name(), message),
         };
         Failure { a2a_code: Some(error.code.unwrap_or(i64::from(error.status))), ..failure }
     }
@@ -209,7 +211,9 @@ mod tests {
 
     #[test]
     fn each_error_has_its_code_and_its_exit_code() {
-        use PeerErrorKind::{Forbidden, Internal, Malformed, NotCancelable, TaskNotFound, Unauthenticated};
+        use PeerErrorKind::{
+            Forbidden, Internal, InvalidRequest, Malformed, NotCancelable, TaskNotFound, Unauthenticated,
+        };
         let url = || "http://a".to_owned();
         let status = |status| RemoteError::Card(CardError::Status { url: url(), status });
         for (error, shown, expected) in [
@@ -220,6 +224,7 @@ mod tests {
             (peer(Unauthenticated, None, 401), Shown::Nothing, "4 A2ACLI_ERR_CREDENTIALS_MISSING 401"),
             (peer(Unauthenticated, None, 401), Shown::Credential, "4 A2ACLI_ERR_AUTH_FAILED 401"),
             (peer(Forbidden, Some(-32009), 403), Shown::Credential, "4 A2ACLI_ERR_AUTH_FAILED -32009"),
+            (peer(InvalidRequest, Some(-32600), 401), Shown::Credential, "4 A2ACLI_ERR_AUTH_FAILED -32600"),
             (status(StatusCode::UNAUTHORIZED), Shown::Nothing, "4 A2ACLI_ERR_CREDENTIALS_MISSING 401"),
             (status(StatusCode::BAD_GATEWAY), Shown::Nothing, "3 A2ACLI_ERR_UNREACHABLE 502"),
             (RemoteError::Card(CardError::NotFound(url())), Shown::Nothing, "3 A2ACLI_ERR_CARD_NOT_FOUND"),

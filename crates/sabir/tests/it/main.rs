@@ -7,6 +7,7 @@ mod audit;
 mod bench;
 mod caller_limits;
 mod catalogue;
+mod client_commands;
 mod configuration;
 mod crash_recovery;
 mod dialect_matrix;

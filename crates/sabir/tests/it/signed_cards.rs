@@ -118,10 +118,11 @@ fn what_is_not_verified_is_said() {
         (&["card", &signed, "--verify", "--jwks", &own], 1, "2 of its 2 signatures could not be confirmed"),
         (&["card", &signed, "--verify", "--jwks", &broken], 1, "broken.json is not JSON with a list of keys"),
         (&["card", &signed, "--verify", "--jwks", "nowhere.json"], 1, "cannot read the key set nowhere.json"),
-        (&["card", &format!("{signed}/healthz.json")], 1, "there is no card at"),
+        (&["card", &format!("{signed}/healthz.json")], 3, "there is no card at"),
         (&["card", &jwks], 1, "is no card: "),
-        (&["card", "http://127.0.0.1:1"], 1, "cannot fetch http://127.0.0.1:1/.well-known/agent-card.json: "),
-        (&["card", "localhost"], 1, "cannot use the URL localhost: the URL must begin with http://"),
+        (&["card", "http://127.0.0.1:1"], 3, "cannot fetch http://127.0.0.1:1/.well-known/agent-card.json: "),
+        (&["card", "localhost:1"], 3, "cannot fetch http://localhost:1/.well-known/agent-card.json: "),
+        (&["card", "ftp://a"], 2, "cannot use the URL ftp://a: the URL must begin with http://"),
         (&["card", &signed, "--jwks", &own], 2, "--verify"),
     ] {
         let outcome = sabir(words);
