@@ -10,7 +10,7 @@ use anyhow::Context;
 use sabir_agents::process;
 
 use crate::cli::{
-    AgentsOptions, AssignOptions, AuditOptions, CardOptions, CliCommand, CliOptions, ConfigOptions, Format,
+    AgentsOptions, AssignOptions, AuditOptions, CardOptions, CheckOptions, CliCommand, CliOptions, ConfigOptions, Format,
     FormatOptions, KeyCommand, ManOptions, PushCommand, TasksCommand, TokenCommand,
 };
 use crate::client_commands::{Failure, Surroundings, answer, cancel, get, list, send, watch};
@@ -20,7 +20,8 @@ use crate::process_environment::{
     audience, client_variables, load, load_again, log_style, machine, surroundings, terminals,
 };
 use crate::{
-    agents, audit, bench, card, check, client_commands, completions, descriptors, keys, man, push, serve, tasks, tokens,
+    agent_check, agents, audit, bench, card, client_commands, completions, conformance, descriptors, keys, man, push,
+    serve, tasks, tokens,
 };
 
 /// A token has a few dozen bytes.
@@ -39,6 +40,7 @@ pub fn run(command: CliCommand) -> anyhow::Result<ExitCode> {
         CliCommand::Answer(options) => client(&options.show.format, async |around| answer(&options, around).await),
         CliCommand::Push(command) => push(&command),
         CliCommand::Card(options) => client(&card_format(&options), async |around| show_card(&options, around).await),
+        CliCommand::Check(options) => check_server(&options),
         CliCommand::Audit(options) => show_audit(&options),
         CliCommand::Tasks(TasksCommand::Assign(options)) => assign_tasks(&options),
         CliCommand::Key(command) => make_key(&command),
@@ -121,6 +123,20 @@ async fn show_card(options: &CardOptions, around: &Surroundings) -> Result<Exit,
         }
         None => Ok(Exit::Done),
     }
+}
+
+fn check_server(options: &CheckOptions) -> anyhow::Result<ExitCode> {
+    let audience = if options.json { Audience::Program } else { audience() };
+    let outcome = match conformance::run(options, audience) {
+        Ok(outcome) => outcome,
+        // A server cannot make the command fail; what is left is the command line.
+        Err(error) => {
+            eprintln!("sabir: {error:#}");
+            return Ok(ExitCode::from(2));
+        }
+    };
+    print(&outcome.text)?;
+    Ok(ExitCode::from(outcome.exit_code))
 }
 
 fn show_audit(options: &AuditOptions) -> anyhow::Result<ExitCode> {

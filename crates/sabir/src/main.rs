@@ -17,6 +17,7 @@ mod client_commands;
 mod commands;
 mod completions;
 mod config;
+mod conformance;
 mod descriptors;
 mod dev_tls;
 mod diagnosis;

@@ -8,6 +8,7 @@ mod a2a_server;
 mod audit;
 mod bench;
 mod card;
+mod check;
 mod client;
 mod client_help;
 mod manual;
@@ -24,6 +25,7 @@ pub use a2a_server::{ProtocolOptions, ServerName};
 pub use audit::{AuditOptions, Since};
 pub use bench::BenchOptions;
 pub use card::CardOptions;
+pub use check::CheckOptions;
 pub use client::{
     AnswerOptions, CancelOptions, Format, FormatOptions, GetOptions, ListOptions, SendOptions, ShowOptions,
     WaitOptions, WatchOptions, state_name,
@@ -56,6 +58,7 @@ pub use tasks::{AssignOptions, TasksCommand};
   sabir audit                        who did what to which task, of the last day
   sabir key new                      a key that encrypts the secrets of webhooks
   sabir card https://example.com     what an A2A server says of itself, and with --verify who signed it
+  sabir check https://example.com    whether an A2A server keeps the rules of the specification
   sabir bench http://127.0.0.1:41242 how fast a server is, and whether it is right
   sabir completions bash             a script by which the shell completes all of this
   sabir man                          the manual page; with a folder, one for each command
@@ -102,6 +105,9 @@ pub enum CliCommand {
     /// Show the card of an A2A server, and verify its signatures
     #[command(after_help = card::card_help())]
     Card(CardOptions),
+    /// Check whether an A2A server keeps the rules of the specification
+    #[command(after_help = check::CHECK_HELP)]
+    Check(CheckOptions),
     /// Show who did what to which task, at a running server
     #[command(after_help = audit::AUDIT_HELP)]
     Audit(AuditOptions),

@@ -1,0 +1,279 @@
+//! The whole check: the card first, then each interface, then all of them against each other.
+
+use anyhow::{Context, bail};
+use sabir_wire::{Binding, PeerProtocol, ProtocolVersion};
+
+use super::interface::{CardPlace, Claim, Interface, claims};
+use super::ledger::{Entry, Ledger};
+use super::probe::Probe;
+use super::report::{InterfaceReport, Report};
+use super::rule::{self, Rule, Subject};
+use super::rules_card::{CardDocument, NoCard};
+use super::rules_tasks::Begun;
+use super::rules_versions::OffersV03;
+use super::server::{Access, Promises};
+use super::{
+    calls, report, rules_access, rules_asking, rules_bindings, rules_capabilities, rules_card, rules_card_interfaces,
+    rules_card_security, rules_errors, rules_lists, rules_push, rules_requests, rules_running, rules_streams,
+    rules_tasks, rules_versions,
+};
+use crate::cli::CheckOptions;
+use crate::config::Audience;
+
+/// What is printed, and the exit code.
+pub struct Outcome {
+    pub text: String,
+    pub exit_code: u8,
+}
+
+const FAULTS: u8 = 1;
+const UNREACHABLE: u8 = 3;
+
+pub fn run(options: &CheckOptions, audience: Audience) -> anyhow::Result<Outcome> {
+    let selection = Selection::of(&options.only)?;
+    if options.list {
+        return Ok(Outcome { text: report::list(rule::all().filter(|rule| selection.has(rule)), audience), exit_code: 0 });
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
+    runtime.block_on(check(options, &selection, audience))
+}
+
+/// The rules that the operator wants to see.
+struct Selection<'o>(&'o [String]);
+
+impl<'o> Selection<'o> {
+    fn of(only: &'o [String]) -> anyhow::Result<Self> {
+        let selection = Selection(only);
+        for name in only {
+            if !rule::all().any(|rule| rule.id == name || rule.group() == name) {
+                bail!("there is no rule {name:?}; sabir check --list prints all of them");
+            }
+        }
+        Ok(selection)
+    }
+
+    fn has(&self, rule: &Rule) -> bool {
+        self.0.is_empty() || self.0.iter().any(|name| rule.id == name || rule.group() == name)
+    }
+
+    /// The verdicts on the selected rules of one subject.
+    fn entries(&self, ledger: Ledger, is_wanted: impl Fn(&Rule) -> bool) -> Vec<Entry> {
+        ledger.into_entries(rule::all().filter(|rule| self.has(rule) && is_wanted(rule)))
+    }
+}
+
+async fn check(options: &CheckOptions, selection: &Selection<'_>, audience: Audience) -> anyhow::Result<Outcome> {
+    let access = Access::new(options)?;
+    report::announce(&access.url, options, audience);
+    let ledger = Ledger::default();
+    let card_client = access.client(std::iter::empty());
+    let document = match rules_card::fetch(&access, &card_client, &ledger).await {
+        Ok(document) => Some(document),
+        Err(NoCard::Unreachable(why) | NoCard::NeedsCredentials(why)) => return Ok(unreachable(&access, &why, audience)),
+        Err(NoCard::Missing) => None,
+    };
+    let claims = document.as_ref().map(|document| claims(&document.json)).unwrap_or_default();
+    let promises = document.as_ref().map(|document| Promises::of(&document.json)).unwrap_or_default();
+    if let Some(document) = &document {
+        rules_card::check(document, &ledger);
+        rules_card_interfaces::check(&access, document, &claims, &ledger);
+        rules_card_security::check(document, &ledger);
+        rules_card_security::check_signatures(&access, document, &ledger).await;
+    }
+    let chosen = choose(options, &access, document.as_ref(), &claims)?;
+    let client = access.client(chosen.interfaces.iter().map(|(_, interface)| interface.url.as_str()));
+    let mut probes: Vec<Probe<'_>> = Vec::new();
+    let mut closed: Vec<InterfaceReport> = Vec::new();
+    for (claim, interface) in &chosen.interfaces {
+        report::progress(&interface.protocol.to_string(), audience);
+        let probe = Probe::new(&access, &promises, &client, interface.clone());
+        let probe = check_first(options, probe, claim.as_ref(), &ledger).await;
+        match probe {
+            Ok(probe) => {
+                check_interface(options, &probe, offers_v03(&probe, &chosen)).await;
+                probes.push(probe);
+            }
+            Err(report) => closed.push(report),
+        }
+    }
+    report::progress("", audience);
+    rules_bindings::check(&ledger, &probes).await;
+    let mut canceled = 0;
+    for probe in &probes {
+        canceled += cancel_rest(probe).await;
+    }
+    let messages = probes.iter().map(|probe| probe.scene.messages()).sum();
+    let mut interfaces: Vec<InterfaceReport> = Vec::new();
+    for Probe { interface, ledger, .. } in probes {
+        let protocol = interface.protocol;
+        let entries = selection.entries(ledger, |rule| rule.is_for(protocol));
+        interfaces.push(InterfaceReport { interface, entries, not_checked: None });
+    }
+    let could_check = !interfaces.is_empty();
+    let needs_credentials = closed.iter().find_map(|report| report.not_checked.clone());
+    interfaces.append(&mut closed);
+    let server = selection.entries(ledger, |rule| rule.subject == Subject::Server);
+    let report = Report {
+        url: access.url.clone(),
+        card: document.map(|document| (document.url, document.json)),
+        server,
+        interfaces,
+        not_checked: chosen.not_checked,
+        messages,
+        canceled,
+    };
+    let exit_code = match (report.errors(), could_check, needs_credentials) {
+        (1.., _, _) => FAULTS,
+        (0, false, Some(_)) => UNREACHABLE,
+        (0, _, _) => 0,
+    };
+    Ok(Outcome { text: report.show(audience), exit_code })
+}
+
+fn unreachable(access: &Access, why: &str, audience: Audience) -> Outcome {
+    Outcome { text: report::show_unreachable(&access.url, why, audience), exit_code: UNREACHABLE }
+}
+
+/// The interfaces that are checked, and why others are not.
+struct Chosen {
+    interfaces: Vec<(Option<Claim>, Interface)>,
+    not_checked: Vec<String>,
+}
+
+fn choose(
+    options: &CheckOptions,
+    access: &Access,
+    document: Option<&CardDocument>,
+    claims: &[Claim],
+) -> anyhow::Result<Chosen> {
+    let version = options.a2a_version.as_deref().and_then(ProtocolVersion::parse);
+    let binding = options.transport.as_deref().and_then(Binding::parse);
+    let place = document.map_or(CardPlace::Named, |document| document.place);
+    let mut chosen = Chosen { interfaces: Vec::new(), not_checked: Vec::new() };
+    for claim in claims {
+        let Some(interface) = Interface::of(claim, place, access) else {
+            let why = if claim.is_grpc() { "gRPC is not checked" } else { "its URL, binding or version cannot be used" };
+            chosen.not_checked.push(format!("{} ({} {}): {why}", claim.member, claim.binding, claim.url));
+            continue;
+        };
+        if binding.is_none_or(|binding| binding == interface.protocol.binding())
+            && version.is_none_or(|version| version == interface.protocol.version())
+        {
+            chosen.interfaces.push((Some(claim.clone()), interface));
+        }
+    }
+    // A version that the card does not name can be tried where another one of its line is.
+    if let (Some(version), true) = (version, chosen.interfaces.is_empty()) {
+        let candidates = claims.iter().filter_map(|claim| Interface::of(claim, place, access));
+        let is_line_0 = |version: ProtocolVersion| version != ProtocolVersion::V1_0;
+        let same_line = candidates.filter(|one| is_line_0(one.protocol.version()) == is_line_0(version));
+        for interface in same_line {
+            let wanted = binding.unwrap_or(interface.protocol.binding());
+            let protocol = PeerProtocol::new(version, wanted);
+            if let Some(protocol) = protocol.filter(|_| wanted == interface.protocol.binding()) {
+                chosen.interfaces.push((None, Interface { protocol, ..interface }));
+            }
+        }
+    }
+    if let (Some(version), true) = (version, claims.is_empty()) {
+        let binding = binding.unwrap_or(Binding::JsonRpc);
+        let Some(protocol) = PeerProtocol::new(version, binding) else {
+            bail!("version {} has no {}", version.number(), binding.name());
+        };
+        chosen.interfaces.push((None, Interface { url: access.url.clone(), protocol, tenant: None }));
+    }
+    if chosen.interfaces.is_empty() && (version.is_some() || binding.is_some()) && !claims.is_empty() {
+        let offered: Vec<String> = claims
+            .iter()
+            .map(|claim| format!("{} {}", claim.binding, claim.version.as_deref().unwrap_or("without a version")))
+            .collect();
+        bail!("the card offers {}; nothing of that is in --a2a-version and --transport", offered.join(", "));
+    }
+    Ok(chosen)
+}
+
+fn offers_v03(probe: &Probe<'_>, chosen: &Chosen) -> OffersV03 {
+    let Interface { url, protocol, .. } = &probe.interface;
+    let is_there = chosen.interfaces.iter().any(|(_, other)| {
+        let is_same_url = other.url.trim_end_matches('/') == url.trim_end_matches('/');
+        is_same_url && other.protocol.binding() == protocol.binding() && other.protocol.version() != ProtocolVersion::V1_0
+    });
+    if is_there { OffersV03::Yes } else { OffersV03::No }
+}
+
+/// Sends the first message. An error is the report of an interface that cannot be checked.
+async fn check_first<'s>(
+    options: &CheckOptions,
+    probe: Probe<'s>,
+    claim: Option<&Claim>,
+    ledger: &Ledger,
+) -> Result<Probe<'s>, InterfaceReport> {
+    let begun = rules_tasks::begin(&probe, &options.message).await;
+    match begun {
+        Begun::Answers => {
+            ledger.pass(&rules_card_interfaces::ANSWERS);
+            Ok(probe)
+        }
+        Begun::NeedsCredentials(why) => {
+            let why = match probe.access.has_credentials() {
+                true => format!("{why}, and does not take those that it was shown"),
+                false => format!("{why}; show them with --bearer or --header"),
+            };
+            Err(not_checked(probe, why))
+        }
+        // A card of 0.1 cannot be told from one of 0.2.
+        Begun::Dead(..) if is_perhaps_v01(&probe, claim) => {
+            let protocol = PeerProtocol::new(ProtocolVersion::V0_1, Binding::JsonRpc).expect("0.1 has JSON-RPC");
+            let Probe { access, promises, client, interface, .. } = probe;
+            let probe = Probe::new(access, promises, client, Interface { protocol, ..interface });
+            Box::pin(check_first(options, probe, claim, ledger)).await
+        }
+        Begun::Dead(fault, evidence) => {
+            let fault = format!("{} at {}: {fault}", probe.protocol(), probe.interface.url);
+            ledger.fail(&rules_card_interfaces::ANSWERS, fault.clone(), &evidence);
+            Err(not_checked(probe, fault))
+        }
+    }
+}
+
+fn is_perhaps_v01(probe: &Probe<'_>, claim: Option<&Claim>) -> bool {
+    probe.version() == ProtocolVersion::V0_2 && claim.is_some_and(|claim| claim.version.is_none())
+}
+
+fn not_checked(probe: Probe<'_>, why: String) -> InterfaceReport {
+    InterfaceReport { interface: probe.interface, entries: Vec::new(), not_checked: Some(why) }
+}
+
+async fn check_interface(options: &CheckOptions, probe: &Probe<'_>, offers_v03: OffersV03) {
+    let message = options.message.as_str();
+    rules_tasks::check(probe, message).await;
+    rules_requests::check(probe, message).await;
+    rules_errors::check(probe, message).await;
+    rules_versions::check(probe, offers_v03).await;
+    rules_access::check(probe).await;
+    rules_capabilities::check(probe, message).await;
+    rules_streams::check(probe, message).await;
+    rules_running::check(probe, options.slow.as_deref(), message).await;
+    rules_asking::begin(probe, options.ask.as_deref()).await;
+    rules_push::check(probe).await;
+    rules_asking::check(probe, message).await;
+    let talkative = probe.scene.talkative.borrow().clone();
+    if let Some(task) = talkative.or_else(|| probe.scene.finished()) {
+        rules_tasks::check_history(probe, &task).await;
+    }
+    rules_lists::check(probe).await;
+    // What a server did not do was not needed for what it offers.
+    for rule in rule::all().filter(|rule| rule.is_for(probe.protocol()) && !probe.ledger.is_judged(rule)) {
+        probe.ledger.skip(rule, "the server has shown nothing that it could be judged by");
+    }
+}
+
+/// Cancels what this check started and nobody would finish.
+async fn cancel_rest(probe: &Probe<'_>) -> usize {
+    let mut canceled = 0;
+    for task in probe.scene.unfinished() {
+        let asked = probe.ask(&calls::cancel(probe.tenant(), &task)).await;
+        canceled += usize::from(asked.is_some_and(|asked| asked.task().is_some()));
+    }
+    canceled
+}
