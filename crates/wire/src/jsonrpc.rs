@@ -123,7 +123,7 @@ impl Mount {
             let mut call = version.json_rpc_dialect().decode(method.operation, params, strictness)?;
             let context = CallContext {
                 agent: self.agent.as_ref().map_or(AgentSource::Body, AgentSource::Mount),
-                on_finished_cancel: self.finished_cancel(method.operation, version, params, compat),
+                on_finished_cancel: self.finished_cancel(method.operation, version, &header, params, compat),
                 on_finished_send: compat.terminal_message,
             };
             call_context::apply(&mut call, head, &context, agents)?;
@@ -136,16 +136,18 @@ impl Mount {
         Decoded { call, responder: respond_in(version, task_dialect) }
     }
 
-    /// What the documentation of each mount promised its clients; those of 0.1 were promised an error.
+    /// What the documentation of each mount promised its clients; those of 0.1 were promised an error. None of those clients
+    /// names its version: who does is answered as that version says.
     fn finished_cancel(
         &self,
         operation: Operation,
         version: ProtocolVersion,
+        header: &VersionHeader<'_>,
         params: &str,
         compat: Compat,
     ) -> OnFinishedCancel {
         let returns_task = match (version, self.path) {
-            (ProtocolVersion::V0_3 | ProtocolVersion::V0_2, MountPath::A2a) => true,
+            (ProtocolVersion::V0_3 | ProtocolVersion::V0_2, MountPath::A2a) => header.is_missing(),
             (ProtocolVersion::V0_3 | ProtocolVersion::V0_2, MountPath::JsonRpc) => {
                 operation == Operation::Cancel && names_task_id_only(params)
             }

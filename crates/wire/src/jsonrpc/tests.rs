@@ -409,6 +409,11 @@ fn the_cancel_of_a_finished_task_depends_on_mount_and_member_name() {
         let Ok(Call::Cancel(cancel)) = call else { panic!("{path:?} {params}: {call:?}") };
         assert_eq!(cancel.on_finished, expected, "{path:?} {method} {params} {setting:?}");
     }
+    let head = RequestHead { version: Some("0.3"), ..RequestHead::default() };
+    let text = body("tasks/cancel", r#"{"id":"t"}"#);
+    let call = mount(MountPath::A2a).decode(&head, text.as_bytes(), Compat::default(), &ThreeAgents).call;
+    let Ok(Call::Cancel(cancel)) = call else { panic!("{call:?}") };
+    assert_eq!(cancel.on_finished, Refuse, "a caller that names its version");
 }
 
 /// In which dialect a request is answered about a task of each birth, and refused.
