@@ -10,8 +10,8 @@ use anyhow::Context;
 use sabir_agents::process;
 
 use crate::cli::{
-    AgentsOptions, AssignOptions, AuditOptions, CardOptions, CheckOptions, CliCommand, CliOptions, ConfigOptions, Format,
-    FormatOptions, KeyCommand, ManOptions, PushCommand, TasksCommand, TokenCommand,
+    AgentsOptions, AssignOptions, AuditOptions, CardOptions, CheckOptions, CliCommand, CliOptions, ConfigOptions,
+    Format, FormatOptions, KeyCommand, ManOptions, PushCommand, TasksCommand, TokenCommand,
 };
 use crate::client_commands::{Failure, Surroundings, answer, cancel, get, list, send, watch};
 use crate::config::{self, Audience, Problems};
@@ -82,9 +82,9 @@ fn show_agents(options: &AgentsOptions) -> anyhow::Result<ExitCode> {
         return print(&agents::show(&loaded.config, &machine()?, audience()));
     };
     let surroundings = surroundings(descriptors::raise(), &loaded.config)?;
-    let checked = check::check(&loaded, &surroundings, only.as_deref())?;
-    print(&check::show(&checked, audience()))?;
-    Ok(match checked.iter().all(check::Checked::is_well) {
+    let checked = agent_check::check(&loaded, &surroundings, only.as_deref())?;
+    print(&agent_check::show(&checked, audience()))?;
+    Ok(match checked.iter().all(agent_check::Checked::is_well) {
         true => ExitCode::SUCCESS,
         false => ExitCode::FAILURE,
     })

@@ -6,12 +6,12 @@
 mod about;
 mod address_file;
 mod admin_client;
+mod agent_check;
 mod agents;
 mod audit;
 mod bench;
 mod card;
 mod card_signer;
-mod check;
 mod cli;
 mod client_commands;
 mod commands;

@@ -199,12 +199,7 @@ mod tests {
             headers: vec![("a2a-version", "1.0".to_owned())],
             body: body.as_bytes().to_vec(),
         };
-        Outgoing {
-            request,
-            task: None,
-            response_id: ResponseId::Same(json!(1)),
-            credentials: Credentials::Shown,
-        }
+        Outgoing { request, task: None, response_id: ResponseId::Same(json!(1)), credentials: Credentials::Shown }
     }
 
     #[test]

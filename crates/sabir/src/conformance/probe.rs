@@ -213,11 +213,13 @@ impl<'s> Probe<'s> {
                 body: Bytes::from(request.body.clone()),
                 timeout: self.patience(),
                 redirects: 0,
+                secret_query: None,
             };
             let response = self.client.open(outgoing).await?;
             // The text of the specification and its protobuf do not agree on the verb of a subscription.
             if matches!(response.status.as_u16(), 404 | 405)
-                && let Some(other) = request.with_other_verb().filter(|other| other.verb != verb && verb == request.verb)
+                && let Some(other) =
+                    request.with_other_verb().filter(|other| other.verb != verb && verb == request.verb)
             {
                 verb = other.verb;
                 continue;
@@ -292,4 +294,3 @@ fn task_of(call: &Call) -> Option<&TaskId> {
         Call::List(_) | Call::ExtendedCard { .. } => None,
     }
 }
-

@@ -97,12 +97,7 @@ pub fn context_of(object: &Value) -> Option<&str> {
 
 fn read(protocol: PeerProtocol, exchange: &Exchange, answered: &Answered) -> Reading {
     let Some(mut whole) = answered.json() else {
-        let read = protocol.read_response(
-            exchange.operation,
-            exchange.task.as_ref(),
-            answered.status,
-            &answered.body,
-        );
+        let read = protocol.read_response(exchange.operation, exchange.task.as_ref(), answered.status, &answered.body);
         return match read {
             Err(error) if error.kind != PeerErrorKind::Malformed => refused(error, Value::Null),
             _ => Reading::Unreadable("its body is no JSON".to_owned()),

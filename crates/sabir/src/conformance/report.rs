@@ -49,7 +49,8 @@ impl Report {
 
     fn placed(&self) -> impl Iterator<Item = Placed<'_>> {
         let of_server = self.server.iter().map(|entry| (None, entry));
-        let of_interfaces = self.interfaces.iter().flat_map(|one| one.entries.iter().map(move |entry| (Some(&one.interface), entry)));
+        let of_interfaces =
+            self.interfaces.iter().flat_map(|one| one.entries.iter().map(move |entry| (Some(&one.interface), entry)));
         of_server.chain(of_interfaces)
     }
 
@@ -225,7 +226,10 @@ pub fn show_unreachable(url: &str, why: &str, audience: Audience) -> String {
 /// Says before it begins what it is about to do.
 pub fn announce(url: &str, options: &CheckOptions, audience: Audience) {
     if matches!(audience, Audience::Person) {
-        let text = visible(&format!("checking {url}: sends short messages ({:?}) and cancels what it starts", options.message));
+        let text = visible(&format!(
+            "checking {url}: sends short messages ({:?}) and cancels what it starts",
+            options.message
+        ));
         eprintln!("{text}");
     }
 }

@@ -100,7 +100,9 @@ async fn check_continued(probe: &Probe<'_>, message: &str, waiting: &KnownTask) 
             let fault = match (task.id == waiting.id, is_other_context) {
                 (true, false) => None,
                 (true, true) => Some("the answer is in another context than the task".to_owned()),
-                (false, _) => Some(format!("a message to the task {} is answered with the task {}", waiting.id, task.id)),
+                (false, _) => {
+                    Some(format!("a message to the task {} is answered with the task {}", waiting.id, task.id))
+                }
             };
             ledger.judge(&CONTINUED, fault, &evidence);
         }

@@ -59,7 +59,15 @@ pub async fn judge_streaming(probe: &Probe<'_>, opened: Opened) -> Option<Box<Op
     match opened {
         Opened::Answer(asked) => {
             let words = asked.words(probe.protocol());
-            judge_refused(probe, &STREAMING, probe.promises.streaming, asked.refusal(), &words, &UNSUPPORTED, &asked.evidence());
+            judge_refused(
+                probe,
+                &STREAMING,
+                probe.promises.streaming,
+                asked.refusal(),
+                &words,
+                &UNSUPPORTED,
+                &asked.evidence(),
+            );
             None
         }
         Opened::Stream(mut stream) => {
@@ -69,7 +77,15 @@ pub async fn judge_streaming(probe: &Probe<'_>, opened: Opened) -> Option<Box<Op
             if let Some(FrameContent::Error(error)) = first {
                 let (error, evidence) = (error.clone(), stream.log().evidence());
                 let words = error.words(probe.protocol());
-                judge_refused(probe, &STREAMING, probe.promises.streaming, Some(&error), &words, &UNSUPPORTED, &evidence);
+                judge_refused(
+                    probe,
+                    &STREAMING,
+                    probe.promises.streaming,
+                    Some(&error),
+                    &words,
+                    &UNSUPPORTED,
+                    &evidence,
+                );
                 return None;
             }
             if is_promised || !probe.promises.are_known {
@@ -96,14 +112,26 @@ pub fn judge_push(probe: &Probe<'_>, asked: &Asked) -> bool {
         }
         // The URL may be one that the server does not want to call.
         Reading::Refused(error)
-            if is_promised && matches!(error.kind, PeerErrorKind::Invalid | PeerErrorKind::InvalidRequest | PeerErrorKind::Forbidden) =>
+            if is_promised
+                && matches!(
+                    error.kind,
+                    PeerErrorKind::Invalid | PeerErrorKind::InvalidRequest | PeerErrorKind::Forbidden
+                ) =>
         {
             probe.ledger.pass(&PUSH);
             false
         }
         _ => {
             let words = asked.words(probe.protocol());
-            judge_refused(probe, &PUSH, probe.promises.push, asked.refusal(), &words, &PUSH_NOT_SUPPORTED, &asked.evidence());
+            judge_refused(
+                probe,
+                &PUSH,
+                probe.promises.push,
+                asked.refusal(),
+                &words,
+                &PUSH_NOT_SUPPORTED,
+                &asked.evidence(),
+            );
             false
         }
     }

@@ -97,7 +97,8 @@ fn check_url(access: &Access, document: &CardDocument, claim: &Claim, ledger: &L
     };
     ledger.pass(&URL);
     let is_local = is_this_machine(&target.host);
-    let fault = claim.is_elsewhere_local(access).then(|| format!("{member} is {url}, which only its own machine reaches"));
+    let fault =
+        claim.is_elsewhere_local(access).then(|| format!("{member} is {url}, which only its own machine reaches"));
     ledger.judge(&REACHABLE, fault, &document.evidence);
     let is_plain = target.scheme == Scheme::Http && !is_local;
     ledger.judge(&HTTPS, is_plain.then(|| format!("{member} is {url}")), &document.evidence);
@@ -156,7 +157,10 @@ fn check_transports(document: &CardDocument, ledger: &Ledger) {
     }
     match same_url.first() {
         Some(other) => {
-            let fault = format!("{url} is {transport} in preferredTransport and {} in additionalInterfaces", other["transport"]);
+            let fault = format!(
+                "{url} is {transport} in preferredTransport and {} in additionalInterfaces",
+                other["transport"]
+            );
             ledger.fail(&TRANSPORTS, fault, evidence);
         }
         None => {

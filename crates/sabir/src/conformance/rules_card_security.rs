@@ -56,7 +56,8 @@ pub fn check(document: &CardDocument, ledger: &Ledger) {
             ledger.pass(&SCHEMES);
         } else if scheme["scheme"]["$case"].is_string() {
             // The JavaScript SDK writes its own objects here.
-            let fault = format!("securitySchemes.{name} is written as the server keeps it, not as the specification has it");
+            let fault =
+                format!("securitySchemes.{name} is written as the server keeps it, not as the specification has it");
             ledger.fail_as(Level::Warning, &SCHEMES, fault, evidence);
         } else {
             ledger.fail(&SCHEMES, format!("securitySchemes.{name} does not say what it is"), evidence);

@@ -202,7 +202,8 @@ fn judge_order(probe: &Probe<'_>, listed: &Listed) {
     if times.len() < 2 {
         return;
     }
-    let fault = (!times.is_sorted_by(|newer, older| newer >= older)).then(|| "older tasks come before newer ones".to_owned());
+    let fault =
+        (!times.is_sorted_by(|newer, older| newer >= older)).then(|| "older tasks come before newer ones".to_owned());
     probe.ledger.judge(&ORDER, fault, &listed.asked.evidence());
 }
 
@@ -258,7 +259,11 @@ async fn check_context(probe: &Probe<'_>, known: &KnownTask, context: &ContextId
     let Some(listed) = list(probe, &filter).await else { return };
     let evidence = listed.asked.evidence();
     let is_there = listed.tasks.iter().any(|task| task["id"] == known.id.as_str());
-    ledger.judge(&CONTAINS, (!is_there).then(|| format!("the task {} is not in the list of its context", known.id)), &evidence);
+    ledger.judge(
+        &CONTAINS,
+        (!is_there).then(|| format!("the task {} is not in the list of its context", known.id)),
+        &evidence,
+    );
     let other = listed.tasks.iter().filter_map(context_of).find(|other| *other != context.as_str());
     ledger.judge(&CONTEXT, other.map(|other| format!("the list of {context} has a task of {other}")), &evidence);
     check_artifacts(probe, known, &listed, &evidence).await;

@@ -157,7 +157,8 @@ fn judge(probe: &Probe<'_>, found: Vec<Difference>, evidence: &Evidence) {
             Fault::Null => (Level::Note, &NULLS),
         };
         // The tag is required as well, but a missing one is a fault of its own kind.
-        let is_tag = fault == Fault::Missing && [".kind is missing", ".type is missing"].iter().any(|end| words.ends_with(end));
+        let is_tag =
+            fault == Fault::Missing && [".kind is missing", ".type is missing"].iter().any(|end| words.ends_with(end));
         let rule = if is_tag && !probe.is_v1() { &KIND } else { rule };
         probe.ledger.fail_as(level, rule, words, evidence);
     }

@@ -104,7 +104,8 @@ fn judge_create(probe: &Probe<'_>, task: &TaskId, sent: &PushConfigId, url: &str
     if inner["url"] != url {
         faults.push(format!("its url is {}", inner["url"]));
     }
-    let named = json["taskId"].as_str().or_else(|| json["id"].as_str().filter(|_| probe.version() == ProtocolVersion::V0_1));
+    let named =
+        json["taskId"].as_str().or_else(|| json["id"].as_str().filter(|_| probe.version() == ProtocolVersion::V0_1));
     if let Some(named) = named.filter(|named| *named != task.as_str()) {
         faults.push(format!("its task is {named}"));
     }

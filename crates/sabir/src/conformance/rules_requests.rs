@@ -78,7 +78,11 @@ async fn check_parse_error(probe: &Probe<'_>, text: &str) {
         true => wrong_code(probe, &asked, -32700),
         false => wrong_status(probe, &asked),
     };
-    probe.ledger.judge(&PARSE_ERROR, fault.map(|fault| format!("a body that is no JSON gets {fault}")), &asked.evidence());
+    probe.ledger.judge(
+        &PARSE_ERROR,
+        fault.map(|fault| format!("a body that is no JSON gets {fault}")),
+        &asked.evidence(),
+    );
 }
 
 async fn check_envelope(probe: &Probe<'_>) {
@@ -125,7 +129,8 @@ async fn check_string_id(probe: &Probe<'_>) {
 }
 
 async fn check_invalid_params(probe: &Probe<'_>, text: &str) {
-    let without_message: fn(&mut Value) = |params| drop(params.as_object_mut().and_then(|params| params.remove("message")));
+    let without_message: fn(&mut Value) =
+        |params| drop(params.as_object_mut().and_then(|params| params.remove("message")));
     let without_parts: fn(&mut Value) = |params| {
         for name in ["parts", "content"] {
             drop(params["message"].as_object_mut().and_then(|message| message.remove(name)));

@@ -237,16 +237,21 @@ fn judge_end(probe: &Probe<'_>, log: &StreamLog) {
     if log.frames.iter().any(|frame| matches!(frame.content, FrameContent::Message(_))) {
         return judge_closed(probe, log, &evidence);
     }
-    let status_at = log.frames.iter().position(|frame| {
-        matches!(frame.content, FrameContent::Status { state, .. } if state.is_terminal())
-    });
+    let status_at = log
+        .frames
+        .iter()
+        .position(|frame| matches!(frame.content, FrameContent::Status { state, .. } if state.is_terminal()));
     let Some(end) = status_at.or_else(|| log.terminal_at()) else {
         let last = log.frames.iter().rev().find_map(StreamFrame::state);
         return match last {
             Some(state) if state.is_waiting() => ledger.pass(&TERMINAL),
             last => {
                 let last = last.map_or("no state at all", state_words);
-                ledger.fail(&TERMINAL, format!("the last state of the stream is {last}; {}", log.ending.words()), &evidence);
+                ledger.fail(
+                    &TERMINAL,
+                    format!("the last state of the stream is {last}; {}", log.ending.words()),
+                    &evidence,
+                );
             }
         };
     };

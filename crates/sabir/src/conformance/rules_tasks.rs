@@ -13,17 +13,8 @@ use super::reading::{Asked, Reading, context_of};
 use super::rule::{Level, Rule, Sections, Subject};
 use super::scene::KnownTask;
 
-pub const RULES: &[&Rule] = &[
-    &ANSWER,
-    &WRAPPED,
-    &BLOCKING,
-    &CONTEXT,
-    &CONTEXT_KEPT,
-    &UNIQUE_IDS,
-    &GET,
-    &HISTORY_LIMIT,
-    &HISTORY_ZERO,
-];
+pub const RULES: &[&Rule] =
+    &[&ANSWER, &WRAPPED, &BLOCKING, &CONTEXT, &CONTEXT_KEPT, &UNIQUE_IDS, &GET, &HISTORY_LIMIT, &HISTORY_ZERO];
 
 pub static ANSWER: Rule = Rule {
     id: "send.answer",

@@ -32,7 +32,10 @@ const UNREACHABLE: u8 = 3;
 pub fn run(options: &CheckOptions, audience: Audience) -> anyhow::Result<Outcome> {
     let selection = Selection::of(&options.only)?;
     if options.list {
-        return Ok(Outcome { text: report::list(rule::all().filter(|rule| selection.has(rule)), audience), exit_code: 0 });
+        return Ok(Outcome {
+            text: report::list(rule::all().filter(|rule| selection.has(rule)), audience),
+            exit_code: 0,
+        });
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
     runtime.block_on(check(options, &selection, audience))
@@ -69,7 +72,9 @@ async fn check(options: &CheckOptions, selection: &Selection<'_>, audience: Audi
     let card_client = access.client(std::iter::empty());
     let document = match rules_card::fetch(&access, &card_client, &ledger).await {
         Ok(document) => Some(document),
-        Err(NoCard::Unreachable(why) | NoCard::NeedsCredentials(why)) => return Ok(unreachable(&access, &why, audience)),
+        Err(NoCard::Unreachable(why) | NoCard::NeedsCredentials(why)) => {
+            return Ok(unreachable(&access, &why, audience));
+        }
         Err(NoCard::Missing) => None,
     };
     let claims = document.as_ref().map(|document| claims(&document.json)).unwrap_or_default();
@@ -152,7 +157,8 @@ fn choose(
     let mut chosen = Chosen { interfaces: Vec::new(), not_checked: Vec::new() };
     for claim in claims {
         let Some(interface) = Interface::of(claim, place, access) else {
-            let why = if claim.is_grpc() { "gRPC is not checked" } else { "its URL, binding or version cannot be used" };
+            let why =
+                if claim.is_grpc() { "gRPC is not checked" } else { "its URL, binding or version cannot be used" };
             chosen.not_checked.push(format!("{} ({} {}): {why}", claim.member, claim.binding, claim.url));
             continue;
         };
@@ -196,7 +202,9 @@ fn offers_v03(probe: &Probe<'_>, chosen: &Chosen) -> OffersV03 {
     let Interface { url, protocol, .. } = &probe.interface;
     let is_there = chosen.interfaces.iter().any(|(_, other)| {
         let is_same_url = other.url.trim_end_matches('/') == url.trim_end_matches('/');
-        is_same_url && other.protocol.binding() == protocol.binding() && other.protocol.version() != ProtocolVersion::V1_0
+        is_same_url
+            && other.protocol.binding() == protocol.binding()
+            && other.protocol.version() != ProtocolVersion::V1_0
     });
     if is_there { OffersV03::Yes } else { OffersV03::No }
 }

@@ -47,7 +47,8 @@ impl Access {
         let target = Target::parse(&url).map_err(|refusal| anyhow!("cannot use the URL {url}: {refusal}"))?;
         let mut headers = HeaderMap::new();
         if let Some(token) = &options.bearer {
-            let value = HeaderValue::from_str(&format!("Bearer {token}")).context("--bearer does not fit into a header")?;
+            let value =
+                HeaderValue::from_str(&format!("Bearer {token}")).context("--bearer does not fit into a header")?;
             headers.insert(header::AUTHORIZATION, secret(value));
         }
         for line in &options.headers {
@@ -93,8 +94,14 @@ impl Promises {
             push: capabilities["pushNotifications"].as_bool(),
             extended_card: capabilities["extendedAgentCard"].as_bool(),
             extended_card_v0: card["supportsAuthenticatedExtendedCard"].as_bool(),
-            required_extensions: required.filter_map(|extension| extension["uri"].as_str()).map(str::to_owned).collect(),
-            needs_credentials: requirements.into_iter().flatten().any(|list| !list.is_empty() && !list.iter().any(is_open))
+            required_extensions: required
+                .filter_map(|extension| extension["uri"].as_str())
+                .map(str::to_owned)
+                .collect(),
+            needs_credentials: requirements
+                .into_iter()
+                .flatten()
+                .any(|list| !list.is_empty() && !list.iter().any(is_open))
                 || card["authentication"]["schemes"].as_array().is_some_and(|schemes| !schemes.is_empty()),
         }
     }
@@ -123,7 +130,8 @@ pub fn is_this_machine(host: &Host) -> bool {
 fn read_header(line: &str) -> anyhow::Result<(HeaderName, HeaderValue)> {
     let (name, value) = line.split_once(':').ok_or_else(|| anyhow!("--header takes NAME:VALUE"))?;
     let name = name.trim().parse().map_err(|_| anyhow!("--header: {:?} is no name of a header", name.trim()))?;
-    let value = HeaderValue::from_str(value.trim()).map_err(|_| anyhow!("--header: the value of {name} does not fit"))?;
+    let value =
+        HeaderValue::from_str(value.trim()).map_err(|_| anyhow!("--header: the value of {name} does not fit"))?;
     Ok((name, value))
 }
 

@@ -322,10 +322,8 @@ mod tests {
 
     use super::*;
 
-    static INNER: Shape = Shape::one_of(
-        &[Member::optional("text", Kind::Text), Member::optional("data", Kind::Any)],
-        &["text", "data"],
-    );
+    static INNER: Shape =
+        Shape::one_of(&[Member::optional("text", Kind::Text), Member::optional("data", Kind::Any)], &["text", "data"]);
     static OUTER: Shape = Shape::new(&[
         Member::required("contextId", Kind::Id),
         Member::optional("time", Kind::Time),

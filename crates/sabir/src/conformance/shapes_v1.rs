@@ -102,8 +102,7 @@ pub static LIST_RESPONSE: Shape = Shape::new(&[
     Member::optional("totalSize", Integer),
 ]);
 
-static AUTHENTICATION: Shape =
-    Shape::new(&[Member::required("scheme", Id), Member::optional("credentials", Text)]);
+static AUTHENTICATION: Shape = Shape::new(&[Member::required("scheme", Id), Member::optional("credentials", Text)]);
 
 pub static PUSH_CONFIG: Shape = Shape::new(&[
     Member::optional("id", Text),
@@ -113,7 +112,5 @@ pub static PUSH_CONFIG: Shape = Shape::new(&[
     Member::optional("authentication", Nested(&AUTHENTICATION)),
 ]);
 
-pub static PUSH_CONFIGS: Shape = Shape::new(&[
-    Member::optional("configs", List(&Nested(&PUSH_CONFIG))),
-    Member::optional("nextPageToken", Text),
-]);
+pub static PUSH_CONFIGS: Shape =
+    Shape::new(&[Member::optional("configs", List(&Nested(&PUSH_CONFIG))), Member::optional("nextPageToken", Text)]);

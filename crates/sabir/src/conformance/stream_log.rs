@@ -192,8 +192,14 @@ impl StreamLog {
     /// The frames around one of them.
     pub fn evidence_at(&self, place: usize) -> Evidence {
         let first = place.saturating_sub(1);
-        let mut got: Vec<String> =
-            self.frames.iter().enumerate().skip(first).take(3).map(|(at, frame)| format!("frame {}: {}", at + 1, frame.text)).collect();
+        let mut got: Vec<String> = self
+            .frames
+            .iter()
+            .enumerate()
+            .skip(first)
+            .take(3)
+            .map(|(at, frame)| format!("frame {}: {}", at + 1, frame.text))
+            .collect();
         if got.is_empty() {
             got.push("no frame".to_owned());
         }
