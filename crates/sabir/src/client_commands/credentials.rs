@@ -2,6 +2,7 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use sabir_model::{Card, SecurityKind};
+use sabir_outbound::credentials::{ApiKey, ApiKeyPlace, Authentication, CredentialSettings, Secret};
 use sabir_outbound::remote::{Remote, RemoteSettings};
 
 use super::failure::{Failure, Shown};
@@ -39,17 +40,34 @@ impl Credentials {
         self.headers_for(None)
     }
 
-    /// Adds them to the requests of a remote agent. Only its card says where an API key belongs, so it is fetched for that.
+    /// Shows them to a remote agent, and to no other server that its card may lead to. Only its card says where an API key
+    /// belongs, so it is fetched for that.
     pub async fn add_to(&self, settings: &mut RemoteSettings) -> Result<(), Failure> {
-        settings.headers = self.headers()?;
+        settings.credentials = self.settings_for(None)?;
         if self.api_key.is_some()
             && let Ok(remote) = Remote::new(RemoteSettings { observer: None, ..settings.clone() })
             && let Ok(known) = remote.discovered().await
             && let Some(fetched) = &known.card
         {
-            settings.headers = self.headers_for(Some(&fetched.card))?;
+            settings.credentials = self.settings_for(Some(&fetched.card))?;
         }
         Ok(())
+    }
+
+    fn settings_for(&self, card: Option<&Card>) -> Result<CredentialSettings, Failure> {
+        let mut settings = CredentialSettings::default();
+        for (name, value) in &self.headers_for(card)? {
+            // What is no ASCII was refused with the command line.
+            let value = value.to_str().map_err(|_| Failure::usage(format!("the header {name} is not ASCII")))?;
+            settings.headers.push((name.to_string(), Secret::new(value)));
+        }
+        if let Some(key) = &self.api_key
+            && let KeyPlace::Query(name) = key_place(card)
+        {
+            let value = Secret::new(key.trim());
+            settings.authentication = Authentication::ApiKey(ApiKey { place: ApiKeyPlace::Query, name, value });
+        }
+        Ok(settings)
     }
 
     fn headers_for(&self, card: Option<&Card>) -> Result<HeaderMap, Failure> {
@@ -58,14 +76,29 @@ impl Credentials {
             headers.insert(header::AUTHORIZATION, secret("the bearer token", &format!("Bearer {}", token.trim()))?);
         }
         if let Some(key) = &self.api_key {
-            let (name, value) = api_key(key.trim(), card)?;
-            headers.insert(name, secret("the API key", &value)?);
+            let key = key.trim();
+            match key_place(card) {
+                KeyPlace::Header(name) => headers.insert(name, secret("the API key", key)?),
+                KeyPlace::Cookie(name) => {
+                    headers.insert(header::COOKIE, secret("the API key", &format!("{name}={key}"))?)
+                }
+                KeyPlace::Query(_) => None,
+            };
         }
         Ok(headers)
     }
 }
 
-fn api_key(key: &str, card: Option<&Card>) -> Result<(HeaderName, String), Failure> {
+/// Where an API key belongs.
+#[derive(Debug, PartialEq, Eq)]
+enum KeyPlace {
+    Header(HeaderName),
+    Cookie(String),
+    Query(String),
+}
+
+/// As the card says; a header is best, since addresses are logged.
+fn key_place(card: Option<&Card>) -> KeyPlace {
     let schemes = card.into_iter().flat_map(|card| &card.security_schemes);
     let declared = schemes.filter_map(|(_, scheme)| match &scheme.kind {
         SecurityKind::ApiKey { location, name } => Some((location.as_str(), name.as_str())),
@@ -76,19 +109,14 @@ fn api_key(key: &str, card: Option<&Card>) -> Result<(HeaderName, String), Failu
         match location {
             "header" => {
                 if let Ok(header) = HeaderName::try_from(name) {
-                    return Ok((header, key.to_owned()));
+                    return KeyPlace::Header(header);
                 }
             }
-            "cookie" => return Ok((header::COOKIE, format!("{name}={key}"))),
-            _ => in_query = Some(name),
+            "cookie" => return KeyPlace::Cookie(name.to_owned()),
+            _ => in_query = Some(name.to_owned()),
         }
     }
-    match in_query {
-        Some(name) => Err(Failure::usage(format!(
-            "the card wants the API key as the query parameter {name:?}, which is not supported: addresses are logged"
-        ))),
-        None => Ok((API_KEY, key.to_owned())),
-    }
+    in_query.map_or(KeyPlace::Header(API_KEY), KeyPlace::Query)
 }
 
 fn secret(what: &str, text: &str) -> Result<HeaderValue, Failure> {
@@ -107,23 +135,19 @@ mod tests {
     #[test]
     fn a_key_goes_where_the_card_wants_it() {
         for (declared, expected) in [
-            (&[][..], "x-api-key k"),
-            (&[("header", "X-Key")], "x-key k"),
-            (&[("cookie", "session")], "cookie session=k"),
-            (&[("query", "key"), ("header", "X-Key")], "x-key k"),
-            (&[("query", "key")], "refused"),
-            (&[("header", "no header")], "x-api-key k"),
+            (&[][..], KeyPlace::Header(API_KEY)),
+            (&[("header", "X-Key")], KeyPlace::Header(HeaderName::from_static("x-key"))),
+            (&[("cookie", "session")], KeyPlace::Cookie("session".into())),
+            (&[("query", "key"), ("header", "X-Key")], KeyPlace::Header(HeaderName::from_static("x-key"))),
+            (&[("query", "key")], KeyPlace::Query("key".into())),
+            (&[("header", "no header")], KeyPlace::Header(API_KEY)),
         ] {
             let scheme = |(location, name): &(&str, &str)| {
                 let kind = SecurityKind::ApiKey { location: (*location).to_owned(), name: (*name).to_owned() };
                 ("key".to_owned(), SecurityScheme { description: None, kind })
             };
             let card = Card { security_schemes: declared.iter().map(scheme).collect(), ..Card::default() };
-            let actual = match api_key("k", Some(&card)) {
-                Ok((name, value)) => format!("{name} {value}"),
-                Err(_) => "refused".to_owned(),
-            };
-            assert_eq!(actual, expected, "{declared:?}");
+            assert_eq!(key_place(Some(&card)), expected, "{declared:?}");
         }
     }
 
