@@ -450,24 +450,25 @@ fn announce(config: &Config, urls: &[String], authority: Option<&Path>) -> anyho
         StoreUrl::Sqlite(path) => std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string(),
     };
     let written = if out.is_terminal() {
-        let (trust, option) = match authority {
+        // Whoever names no server finds the authority of the local one.
+        let (trust, server) = match authority {
             Some(file) => {
                 let file = file.display();
-                (format!("\n  trust   {file} (made for this machine; clients need it)"), format!(" --cacert {file}"))
+                (format!("\n  trust   {file} (made for this machine; clients need it)"), String::new())
             }
-            None => Default::default(),
+            None => (String::new(), format!("{url} ")),
         };
         let agents: Vec<String> = config.agents.iter().map(|agent| agent.id.clone()).collect();
         writeln!(
             out,
             "Sabir {version} serves {agents} on {all}\n\
              \n  card    {url}/.well-known/agent-card.json\n  tasks   {store}{trust}\n\
-             \nTry it:\n\n  curl -s{option} {url}/message:send -H 'Content-Type: application/json' {credential}\\\n       -d '{{\"message\":{{\"messageId\":\"1\",\"role\":\"ROLE_USER\",\"parts\":[{{\"text\":\"hello\"}}]}}}}'\n\
+             \nTry it:\n\n  {credential}sabir send {server}hello\n\
              \nCtrl-C stops it.",
             version = env!("CARGO_PKG_VERSION"),
             agents = agents.join(", "),
             all = urls.join(", "),
-            credential = if config.auth.has_headers() { "-H \"Authorization: Bearer $TOKEN\" " } else { "" },
+            credential = if config.auth.has_headers() { "SABIR_TOKEN=$TOKEN " } else { "" },
         )
     } else {
         let mut line = serde_json::json!({

@@ -22,14 +22,16 @@ pub async fn get(options: &GetOptions, around: &Surroundings) -> Result<Exit, Fa
     let call = Call::Get(Get { agent: None, task, history: show.history, earlier: Wanted::No });
     let asking = async { Connection::open(url, server, protocol, None, around).await?.task(call).await };
     let task = within(options.timeout, asking).await?;
-    let shown = match around.format(&show.format) {
+    let format = around.format(&show.format);
+    let shown = match format {
         Format::Json => print_line(Payload::Task(&task)),
         Format::Text => print_task(&task, show.history.is_some(), around.terminals),
     };
     shown.map_err(|error| Failure::of_output(&error))?;
     if let Some(folder) = &show.output {
+        let mut view = around.view(format);
         for path in files::save(folder, task.artifacts.iter().flat_map(|artifact| &artifact.parts))? {
-            eprintln!("saved {}", path.display());
+            view.saved(&path);
         }
     }
     Ok(Exit::Done)

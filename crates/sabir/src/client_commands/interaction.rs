@@ -324,7 +324,7 @@ impl<'a> Interaction<'a> {
         let Some(folder) = &self.show.output else { return Ok(()) };
         let artifacts = self.received.artifacts.iter().flat_map(|artifact| &artifact.parts);
         for path in files::save(folder, artifacts.chain(message))? {
-            self.view.remark(&format!("saved {}", path.display()));
+            self.view.saved(&path);
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! For programs: one line of JSON for each event, as A2A 1.0 has it, and the whole task at the end.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use sabir_model::{Chunk, Event, Message, Part, Status, StatusChange, Task};
 use sabir_outbound::remote::Update;
@@ -50,6 +51,10 @@ impl View for JsonView {
 
     fn task(&mut self, task: &Task) -> io::Result<()> {
         print_line(Payload::SendResult(task))
+    }
+
+    fn saved(&mut self, path: &Path) {
+        eprintln!("sabir: saved {}", path.display());
     }
 
     fn remark(&mut self, _text: &str) {}

@@ -8,6 +8,8 @@ use rustix::termios::tcgetwinsize;
 
 /// What is over sooner needs no line.
 const QUICK: Duration = Duration::from_millis(300);
+/// A little longer than the longest wait before the next try.
+const PASSING: Duration = Duration::from_secs(20);
 /// Where a terminal does not say how wide it is.
 const USUAL_WIDTH: usize = 80;
 const CLEAR: &str = "\r\u{1b}[K";
@@ -17,28 +19,38 @@ pub struct ProgressLine {
     is_drawn: bool,
     since: Instant,
     text: String,
+    /// Shown instead, until then.
+    passing: Option<(String, Instant)>,
 }
 
 impl ProgressLine {
     /// `is_enabled`: stderr is a terminal on which lines can be drawn again.
     pub fn new(is_enabled: bool) -> Self {
-        ProgressLine { is_enabled, is_drawn: false, since: Instant::now(), text: String::new() }
+        ProgressLine { is_enabled, is_drawn: false, since: Instant::now(), text: String::new(), passing: None }
     }
 
     /// One line of harmless text.
     pub fn set(&mut self, text: String) {
         self.text = text;
+        self.passing = None;
+    }
+
+    /// The same for something that is over when nothing is said of it any more.
+    pub fn set_for_a_while(&mut self, text: String) {
+        self.passing = Some((text, Instant::now() + PASSING));
     }
 
     pub fn draw(&mut self) {
         let elapsed = self.since.elapsed();
-        if !self.is_enabled || self.text.is_empty() || elapsed < QUICK {
+        self.passing.take_if(|(_, until)| Instant::now() >= *until);
+        let text = self.passing.as_ref().map_or(&self.text, |(text, _)| text);
+        if !self.is_enabled || text.is_empty() || elapsed < QUICK {
             return;
         }
         let width = tcgetwinsize(io::stderr()).map_or(0, |size| usize::from(size.ws_col));
         let width = if width == 0 { USUAL_WIDTH } else { width };
+        write(&format!("{CLEAR}{}", line(text, elapsed, width)));
         self.is_drawn = true;
-        write(&format!("{CLEAR}{}", line(&self.text, elapsed, width)));
     }
 
     pub fn clear(&mut self) {

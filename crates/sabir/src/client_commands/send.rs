@@ -62,7 +62,9 @@ async fn send_only(
         PeerResponse::Message(message) => {
             view.replied(&message).map_err(written)?;
             if let Some(folder) = &options.show.output {
-                files::save(folder, message.parts.iter())?;
+                for path in files::save(folder, message.parts.iter())? {
+                    view.saved(&path);
+                }
             }
         }
         PeerResponse::Task(task) => {

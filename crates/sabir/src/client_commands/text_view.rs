@@ -1,6 +1,7 @@
 //! For people: the text of the answer on stdout as it comes, and all else on stderr.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use sabir_model::{ArtifactId, Message, Part, State, Status, Task, ToolCall, ToolPhase};
 use sabir_outbound::remote::Update;
@@ -140,6 +141,10 @@ impl View for TextView {
         Ok(())
     }
 
+    fn saved(&mut self, path: &Path) {
+        self.aside(&format!("saved {}", path.display()));
+    }
+
     fn remark(&mut self, text: &str) {
         self.aside(text);
     }
@@ -149,9 +154,11 @@ impl View for TextView {
     }
 
     fn trouble(&mut self, text: &str) {
-        self.progress.set(format!("the connection is lost, it is opened again ({})", visible(text)));
-        if !self.terminals.stderr || !self.terminals.redraws {
-            self.warn(&format!("the connection is lost, it is opened again ({})", visible(text)));
+        let text = format!("the connection is lost, it is opened again ({})", visible(text));
+        if self.terminals.stderr && self.terminals.redraws {
+            self.progress.set_for_a_while(text);
+        } else {
+            self.warn(&text);
         }
     }
 

@@ -1,6 +1,7 @@
 //! What a command shows of a task that it follows: lines for people or JSON for programs.
 
 use std::io;
+use std::path::Path;
 
 use sabir_model::{Message, Part, Status, Task};
 use sabir_outbound::remote::Update;
@@ -22,6 +23,9 @@ pub trait View {
 
     /// The whole task, at the end.
     fn task(&mut self, task: &Task) -> io::Result<()>;
+
+    /// A file was saved.
+    fn saved(&mut self, path: &Path);
 
     /// For the person who waits, not for programs.
     fn remark(&mut self, text: &str);

@@ -42,6 +42,24 @@ fn the_server_is_named_in_many_ways() {
 }
 
 #[test]
+fn the_local_server_is_called_where_it_is_whatever_its_card_says() {
+    for flags in [&["--public-url", "https://agents.example.com"][..], &["--dev-tls"], &[]] {
+        let client = ClientFixture::of(ServerFixture::with(|options| {
+            flags.iter().fold(options, |options, flag| options.argument(flag))
+        }));
+        let store = client.fixture.server.ready["store"].as_str().unwrap();
+        let variables = [("SABIR_STORE", &*format!("sqlite:{store}")), ("SABIR_LISTEN", "127.0.0.1:1")];
+        for more in [&[][..], &["--transport", "http+json"], &["--agent", "demo"], &["--a2a-version", "0.1"]] {
+            let words = [&["send", "hello"], more].concat();
+            let outcome = run(&client.folder, &words, &variables, "");
+            assert_eq!((outcome.code, outcome.answer()), (0, "echo: hello"), "{flags:?} {words:?}: {}", outcome.errors);
+        }
+        let outcome = run(&client.folder, &["card"], &variables, "");
+        assert_eq!((outcome.code, &outcome.lines[0]["card"]["name"]), (0, &json!("Sabir demo agent")), "{flags:?}");
+    }
+}
+
+#[test]
 fn the_agent_is_named_by_its_url_or_its_id() {
     let toml = "[[agent]]\nid = 'a'\nkind = 'command'\ncommand = ['echo', 'from a']\n\
                 [[agent]]\nid = 'b'\nkind = 'command'\ncommand = ['echo', 'from b']\n";

@@ -22,6 +22,7 @@ fn files_are_saved_by_every_command_that_shows_a_task() {
     ] {
         let outcome = run(&client.folder, &[words, &["-o", "out"]].concat(), &[], "");
         assert_eq!(outcome.code, 0, "{words:?}: {}", outcome.errors);
+        assert!(outcome.errors.contains(&format!("saved out/{expected}\n")), "{words:?}: {}", outcome.errors);
         assert_eq!(fs::read_to_string(out.join(expected)).unwrap(), "Hello file", "{words:?}");
     }
     assert_eq!(names(&out), ["output-2.txt", "output-3.txt", "output-4.txt", "output.txt"]);

@@ -53,13 +53,13 @@ fn the_answer_appears_as_it_comes() {
 #[test]
 fn the_progress_line_is_drawn_in_place_and_gone_in_the_end() {
     let client = ClientFixture::new();
-    let terminal = terminal(&client, &["send", "slow 2.2 x"]);
+    let terminal = terminal(&client, &["send", "slow 3.5 x"]);
     let written = terminal.wait_for("2 s  working");
     assert!(written.contains("\r\u{1b}[K1 s  working"), "{written:?}");
     assert!(!written.contains('\n'), "it stays in its line: {written:?}");
     let (code, screen) = terminal.finish();
     assert_eq!(code, 0, "{screen}");
-    assert_eq!(lines(&screen), ["echo: slow 2.2 x", "completed: task ID in context ID"]);
+    assert_eq!(lines(&screen), ["echo: slow 3.5 x", "completed: task ID in context ID"]);
 }
 
 #[test]
@@ -217,4 +217,20 @@ fn a_terminal_gets_json_if_it_wants_it() {
     assert_eq!(code, 0, "{screen}");
     let lines: Vec<serde_json::Value> = screen.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.last().unwrap()["task"]["status"]["state"], "TASK_STATE_COMPLETED");
+}
+
+#[test]
+fn a_lost_connection_is_shown_while_it_lasts() {
+    let client = ClientFixture::new();
+    let mut watching = terminal(&client, &["send", "slow 600 x"]);
+    watching.wait_for("working");
+    client.fixture.server.signal("KILL");
+    let written = watching.wait_for("the connection is lost, it is opened again (");
+    assert!(!written.contains('\n'), "it stays in its line: {written:?}");
+    watching.type_keys(CTRL_C);
+    watching.wait_for(DIALOGUE);
+    watching.type_keys("d\n");
+    let (code, screen) = watching.finish();
+    assert_eq!(code, 0, "{screen}");
+    assert!(screen.contains("Detached; the task continues."), "{screen}");
 }
