@@ -6,7 +6,7 @@ use std::path::Path;
 
 use sabir_model::{ContextId, IdempotencyKey, Json, Message, MessageId, Part, QUESTION_ID, Role, Send, Status, TaskId};
 use sabir_outbound::remote::Discovered;
-use sabir_wire::{NEWEST_BIRTH, ProtocolVersion};
+use sabir_wire::NEWEST_BIRTH;
 use uuid::Uuid;
 
 use super::failure::Failure;
@@ -107,11 +107,7 @@ fn limited(bytes: Vec<u8>, what: &str) -> Result<Vec<u8>, Failure> {
 pub fn send(parts: Vec<Part>, task: Option<TaskId>, context: Option<ContextId>, known: &Discovered) -> Send {
     let id = MessageId::parse(Uuid::now_v7().to_string()).expect("a UUID is an id");
     let mut message = Message::new(id.clone(), Role::User, parts);
-    let names_tasks = known.endpoint.protocol.version() == ProtocolVersion::V0_1;
-    // Callers of 0.1 name their tasks.
-    let new_task = || TaskId::parse(Uuid::now_v7().to_string()).expect("a UUID is an id");
-    message.task = task.or_else(|| names_tasks.then(new_task));
-    message.context = context;
+    (message.task, message.context) = (task, context);
     let mut send = Send::new(message, NEWEST_BIRTH);
     // A server that knows the key takes a message that comes twice for one.
     send.idempotency = IdempotencyKey::parse(id.as_str()).ok();

@@ -31,7 +31,9 @@ fn every_command_works_in_every_version_and_binding() {
         let sent = run("send", &["stream 3 0", "--raw"]);
         assert_eq!(sent.code, 0, "{name}: {}", sent.errors);
         assert!(sent.errors.contains(on_the_wire), "{name}: {}", sent.errors);
-        assert!(sent.errors.contains(&format!("> a2a-version: {version}\n")), "{name}: {}", sent.errors);
+        // On the wire 0.2 is 0.3, and servers that look at the header know that one.
+        let named = if version == "0.2" { "0.3" } else { version };
+        assert!(sent.errors.contains(&format!("> a2a-version: {named}\n")), "{name}: {}", sent.errors);
         assert_eq!(sent.answer(), "chunk 1\nchunk 2\nchunk 3\n", "{name}");
         let task = &sent.last()["task"];
         let id = task["id"].as_str().unwrap();
