@@ -20,6 +20,15 @@ pub struct Outgoing {
     /// The id of the JSON-RPC response.
     pub response_id: ResponseId,
     pub credentials: Credentials,
+    pub judged: Judged,
+}
+
+/// What of an answer is judged by the rules that hold for all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Judged {
+    Wholly,
+    /// What is made of a request that is not valid need not be valid either.
+    ByEnvelope,
 }
 
 /// Which id a JSON-RPC response must have.
@@ -41,6 +50,7 @@ pub struct Exchange {
     pub operation: Operation,
     pub task: Option<TaskId>,
     pub response_id: ResponseId,
+    pub judged: Judged,
     pub tried: String,
     pub answer: Result<Answered, DialError>,
     pub elapsed: Duration,
@@ -96,6 +106,12 @@ impl Outgoing {
 
     pub fn without_credentials(mut self) -> Self {
         self.credentials = Credentials::Withheld;
+        self
+    }
+
+    /// The request is not valid, so neither may be what the server makes of it.
+    pub fn with_fault(mut self) -> Self {
+        self.judged = Judged::ByEnvelope;
         self
     }
 
@@ -199,7 +215,13 @@ mod tests {
             headers: vec![("a2a-version", "1.0".to_owned())],
             body: body.as_bytes().to_vec(),
         };
-        Outgoing { request, task: None, response_id: ResponseId::Same(json!(1)), credentials: Credentials::Shown }
+        Outgoing {
+            request,
+            task: None,
+            response_id: ResponseId::Same(json!(1)),
+            credentials: Credentials::Shown,
+            judged: Judged::Wholly,
+        }
     }
 
     #[test]

@@ -5,7 +5,10 @@
 
 use std::cell::RefCell;
 
+use sabir_wire::PeerProtocol;
+
 use super::evidence::Evidence;
+use super::known_deviations;
 use super::rule::{Level, Rule};
 
 #[derive(Debug, Clone)]
@@ -25,6 +28,8 @@ pub struct Finding {
     pub evidence: Evidence,
     /// How often it was seen.
     pub times: usize,
+    /// Servers of which official SDK do the same.
+    pub known: Option<&'static str>,
 }
 
 #[derive(Debug, Clone)]
@@ -36,10 +41,16 @@ pub struct Entry {
 /// The verdicts about one interface, or about the card.
 #[derive(Debug, Default)]
 pub struct Ledger {
+    /// `None`: the server as a whole.
+    protocol: Option<PeerProtocol>,
     entries: RefCell<Vec<Entry>>,
 }
 
 impl Ledger {
+    pub fn of_interface(protocol: PeerProtocol) -> Self {
+        Ledger { protocol: Some(protocol), entries: RefCell::default() }
+    }
+
     pub fn pass(&self, rule: &'static Rule) {
         self.put(rule, Verdict::Passed);
     }
@@ -59,7 +70,9 @@ impl Ledger {
 
     /// A failure that is known to be less than the rule's own level.
     pub fn fail_as(&self, level: Level, rule: &'static Rule, fault: impl Into<String>, evidence: &Evidence) {
-        let finding = Finding { level, fault: fault.into(), evidence: evidence.clone(), times: 1 };
+        let known = self.protocol.and_then(|protocol| known_deviations::whose(rule.id, protocol));
+        let level = if known.is_some() { level.max(Level::Warning) } else { level };
+        let finding = Finding { level, fault: fault.into(), evidence: evidence.clone(), times: 1, known };
         self.put(rule, Verdict::Failed(finding));
     }
 

@@ -15,6 +15,7 @@
 mod rule;
 
 mod evidence;
+mod known_deviations;
 mod ledger;
 
 mod exchange;
@@ -27,6 +28,7 @@ mod interface;
 mod probe;
 mod scene;
 mod server;
+mod webhook_receiver;
 
 mod shape;
 mod shapes_card;
@@ -47,6 +49,7 @@ mod rules_errors;
 mod rules_lists;
 mod rules_objects;
 mod rules_push;
+mod rules_push_delivery;
 mod rules_requests;
 mod rules_running;
 mod rules_streams;

@@ -11,7 +11,7 @@ use sabir_outbound::{Client, DialError, Request};
 use sabir_wire::{Binding, Operation, PeerCall, PeerProtocol, ProtocolVersion};
 use serde_json::Value;
 
-use super::exchange::{Answered, Credentials, Exchange, Outgoing, ResponseId, media_type};
+use super::exchange::{Answered, Credentials, Exchange, Judged, Outgoing, ResponseId, media_type};
 use super::interface::Interface;
 use super::ledger::Ledger;
 use super::reading::Asked;
@@ -48,8 +48,8 @@ impl<'s> Probe<'s> {
         Probe {
             access,
             promises,
+            ledger: Ledger::of_interface(interface.protocol),
             interface,
-            ledger: Ledger::default(),
             scene: Scene::default(),
             client,
             next_id: Cell::new(1),
@@ -96,7 +96,8 @@ impl<'s> Probe<'s> {
             request.headers.extend([("a2a-extensions", list.clone()), ("x-a2a-extensions", list)]);
         }
         let response_id = ResponseId::Same(Value::from(id));
-        Some(Outgoing { request, task: task_of(call).cloned(), response_id, credentials: Credentials::Shown })
+        let (task, credentials, judged) = (task_of(call).cloned(), Credentials::Shown, Judged::Wholly);
+        Some(Outgoing { request, task, response_id, credentials, judged })
     }
 
     /// Makes a call. `None`: this version and binding have no words for it.
@@ -114,8 +115,13 @@ impl<'s> Probe<'s> {
     fn judged(&self, exchange: Exchange) -> Asked {
         let asked = Asked::new(self.protocol(), exchange);
         rules_envelope::observe(self, &asked);
-        rules_objects::observe(self, &asked);
+        if asked.exchange.judged == Judged::Wholly {
+            rules_objects::observe(self, &asked);
+        }
         match (asked.exchange.operation, asked.task()) {
+            (Operation::Send, Some(task)) if asked.exchange.judged == Judged::ByEnvelope => {
+                self.scene.started_by_fault(&task.id, task.status.state);
+            }
             (Operation::Send | Operation::Stream, Some(task)) => self.scene.started(&task.id, task.status.state),
             (_, Some(task)) => self.scene.heard(&task.id, task.status.state),
             (_, None) => {}
@@ -126,7 +132,7 @@ impl<'s> Probe<'s> {
     async fn exchange(&self, outgoing: Outgoing) -> Exchange {
         let url = outgoing.request.url(&self.interface.url);
         let tried = outgoing.tried(&url);
-        let Outgoing { request, task, response_id, credentials } = outgoing;
+        let Outgoing { request, task, response_id, credentials, judged } = outgoing;
         let operation = request.operation;
         let started = Instant::now();
         let answer = match self.open_raw(&request, &url, credentials).await {
@@ -137,7 +143,7 @@ impl<'s> Probe<'s> {
             Err(error) => Err(error),
         };
         self.scene.count_message(operation);
-        Exchange { operation, task, response_id, tried, answer, elapsed: started.elapsed() }
+        Exchange { operation, task, response_id, judged, tried, answer, elapsed: started.elapsed() }
     }
 
     /// Makes a streaming call. `None`: this version and binding have no words for it.
@@ -145,14 +151,15 @@ impl<'s> Probe<'s> {
         let outgoing = self.outgoing(call)?;
         let url = outgoing.request.url(&self.interface.url);
         let tried = outgoing.tried(&url);
-        let Outgoing { request, task, response_id, credentials } = outgoing;
+        let Outgoing { request, task, response_id, credentials, judged } = outgoing;
         let operation = request.operation;
         let started = Instant::now();
         let opened = self.open_raw(&request, &url, credentials).await;
         self.scene.count_message(operation);
         let exchange = |answer: Result<Answered, DialError>| {
             let (task, response_id, tried) = (task.clone(), response_id.clone(), tried.clone());
-            let exchange = Exchange { operation, task, response_id, tried, answer, elapsed: started.elapsed() };
+            let elapsed = started.elapsed();
+            let exchange = Exchange { operation, task, response_id, judged, tried, answer, elapsed };
             Some(Opened::Answer(self.judged(exchange)))
         };
         let mut response = match opened {

@@ -90,6 +90,7 @@ impl Report {
                 "got": finding.evidence.got,
                 "remedy": rule.remedy,
                 "times": finding.times,
+                "known_of": finding.known,
             })
         });
         let findings: Vec<Value> = findings.collect();
@@ -150,6 +151,9 @@ impl Report {
             text.line(&format!("  tried  {}", finding.evidence.tried));
             text.line(&format!("  got    {}", finding.evidence.got));
             text.line(&format!("  mend   {}", rule.remedy));
+            if let Some(whose) = finding.known {
+                text.line(&format!("  known  servers of {whose} do the same"));
+            }
         }
         self.skipped_lines(&mut text);
         text.line("");

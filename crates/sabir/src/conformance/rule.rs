@@ -4,8 +4,8 @@ use sabir_wire::{Binding, PeerProtocol, ProtocolVersion};
 
 use super::{
     rules_access, rules_asking, rules_bindings, rules_capabilities, rules_card, rules_card_interfaces,
-    rules_card_security, rules_envelope, rules_errors, rules_lists, rules_objects, rules_push, rules_requests,
-    rules_running, rules_streams, rules_tasks, rules_versions,
+    rules_card_security, rules_envelope, rules_errors, rules_lists, rules_objects, rules_push,
+    rules_push_delivery, rules_requests, rules_running, rules_streams, rules_tasks, rules_versions,
 };
 
 #[derive(Debug)]
@@ -127,7 +127,7 @@ impl Rule {
 
 /// All rules, in the order of the report.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
-    let groups: [&[&Rule]; 17] = [
+    let groups: [&[&Rule]; 18] = [
         rules_card::RULES,
         rules_card_interfaces::RULES,
         rules_card_security::RULES,
@@ -144,6 +144,7 @@ pub fn all() -> impl Iterator<Item = &'static Rule> {
         rules_asking::RULES,
         rules_lists::RULES,
         rules_push::RULES,
+        rules_push_delivery::RULES,
         rules_bindings::RULES,
     ];
     groups.into_iter().flatten().copied()

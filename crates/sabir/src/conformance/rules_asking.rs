@@ -1,7 +1,7 @@
 //! Tasks that wait for their caller, and the messages that continue them.
 
 use sabir_model::{ContextId, Delivery};
-use sabir_wire::{PeerErrorKind, PeerResponse};
+use sabir_wire::PeerResponse;
 
 use super::calls::{self, Place};
 use super::probe::Probe;
@@ -69,20 +69,15 @@ async fn check_mismatch(probe: &Probe<'_>, message: &str, waiting: &KnownTask) {
     let call = calls::send(probe.tenant(), message, place, Delivery::WhenSettled);
     let Some(asked) = probe.ask(&call).await else { return };
     let fault = match &asked.reading {
+        // No error is named for it.
         Reading::Refused(error) => {
             probe.scene.refused("a message to a task with another context", error.kind);
-            let is_broken = error.kind == PeerErrorKind::Internal;
-            is_broken.then(|| format!("a message with another context gets {}", error.words(probe.protocol())))
+            None
         }
         Reading::Result(_) => Some("a message to a task is accepted although it names another context".to_owned()),
         _ => Some(format!("a message with another context gets {}", asked.words(probe.protocol()))),
     };
-    // It is refused, if not by the right error.
-    let level = if asked.refusal().is_some() { Level::Warning } else { Level::Error };
-    match fault {
-        None => probe.ledger.pass(&CONTEXT_MISMATCH),
-        Some(fault) => probe.ledger.fail_as(level, &CONTEXT_MISMATCH, fault, &asked.evidence()),
-    }
+    probe.ledger.judge(&CONTEXT_MISMATCH, fault, &asked.evidence());
 }
 
 async fn check_continued(probe: &Probe<'_>, message: &str, waiting: &KnownTask) {

@@ -132,7 +132,7 @@ pub fn observe(probe: &Probe<'_>, asked: &Asked) {
         observe_http(probe, asked, answered, &evidence);
     }
     if let Some(error) = asked.refusal().filter(|_| !is_foreign) {
-        observe_error(probe, error, &evidence);
+        observe_error(probe, asked.exchange.operation, error, &evidence);
     }
 }
 
@@ -144,7 +144,7 @@ pub fn observe_frames(probe: &Probe<'_>, log: &StreamLog) {
             judge_envelope(probe, &frame.whole, &log.response_id, log.operation, &evidence);
         }
         if let FrameContent::Error(error) = &frame.content {
-            observe_error(probe, error, &evidence);
+            observe_error(probe, log.operation, error, &evidence);
         }
     }
 }
@@ -174,7 +174,14 @@ fn judge_envelope(probe: &Probe<'_>, json: &Value, id: &ResponseId, operation: O
         Some(version) => ledger.fail(&RPC_VERSION, format!("jsonrpc is {version}"), evidence),
         None => ledger.fail(&RPC_VERSION, "jsonrpc is missing", evidence),
     }
-    judge_id(probe, json.get("id"), id, evidence);
+    // The id of such a request need not be known.
+    let is_unreadable = matches!(json["error"]["code"].as_i64(), Some(-32700 | -32600));
+    match id {
+        ResponseId::Same(known) if is_unreadable => {
+            judge_id(probe, json.get("id"), &ResponseId::NullOr(known.clone()), evidence);
+        }
+        id => judge_id(probe, json.get("id"), id, evidence),
+    }
     let is_delete = operation == Operation::PushDelete;
     match (json.get("result"), json.get("error")) {
         (Some(_), None) | (None, Some(_)) => ledger.pass(&RESULT_OR_ERROR),
@@ -198,7 +205,7 @@ fn judge_id(probe: &Probe<'_>, id: Option<&Value>, expected: &ResponseId, eviden
         Some(Value::Null) if matches!(expected, ResponseId::NullOr(_)) => ledger.pass(&RPC_ID),
         // Where the request could not be read, some servers leave the id out.
         None if matches!(expected, ResponseId::NullOr(_)) => {
-            ledger.fail_as(Level::Note, &RPC_ID, "the response has no id; it should be null", evidence);
+            ledger.fail_as(Level::Note, &RPC_ID, "the refusal of a broken request has no id; it should be null", evidence);
         }
         Some(id) if plain(id) == plain(expected_id) => {
             ledger.fail(&RPC_ID_TYPE, format!("the id {expected_id} came back as {id}"), evidence);
@@ -259,7 +266,7 @@ fn observe_http(probe: &Probe<'_>, asked: &Asked, answered: &Answered, evidence:
     }
 }
 
-fn observe_error(probe: &Probe<'_>, error: &WireError, evidence: &Evidence) {
+fn observe_error(probe: &Probe<'_>, operation: Operation, error: &WireError, evidence: &Evidence) {
     let ledger = &probe.ledger;
     let is_missing_path = !probe.is_json_rpc() && error.object.is_null();
     if is_missing_path {
@@ -289,7 +296,9 @@ fn observe_error(probe: &Probe<'_>, error: &WireError, evidence: &Evidence) {
         Some(_) if probe.is_json_rpc() && !error.is_of_a2a() => {}
         Some(_) => ledger.fail(&ERROR_DETAILS, format!("{member} is no array"), evidence),
     }
-    if error.is_of_a2a() && !ledger.has_failed(&ERROR_DETAILS) {
+    // Over HTTP a path that is not there looks like a task that is not.
+    let is_path = operation == Operation::ExtendedCard && error.status == 404 && error.reason.is_none();
+    if error.is_of_a2a() && !is_path && !ledger.has_failed(&ERROR_DETAILS) {
         judge_error_info(probe, error, evidence);
     }
 }

@@ -153,14 +153,17 @@ pub async fn check(probe: &Probe<'_>) {
     judge_members(probe, &all);
     judge_order(probe, &all);
     judge_artifacts(probe, &all);
-    check_refusals(probe).await;
     check_status(probe).await;
     let known = probe.scene.finished();
     let context = known.as_ref().and_then(|known| ContextId::parse(known.context.as_deref()?).ok());
     match (known, context) {
         (Some(known), Some(context)) => check_context(probe, &known, &context).await,
-        _ => skip_rest(probe, "the server has shown no finished task with a context"),
+        _ => {
+            let why = "the server has shown no finished task with a context";
+            probe.ledger.skip_all(&[&CONTAINS, &PAGE_SIZE, &PAGING, &TOTAL, &INCLUDE_ARTIFACTS, &CONTEXT], why);
+        }
     }
+    check_refusals(probe).await;
     skip_rest(probe, "there were too few tasks");
 }
 
@@ -235,6 +238,10 @@ async fn check_refusals(probe: &Probe<'_>) {
         (&PAGE_SIZE_RANGE, "pageSize", json!(-1)),
         (&PAGE_TOKEN, "pageToken", json!("sabir-check-no-token")),
     ] {
+        if rule.id == PAGE_TOKEN.id && probe.ledger.has_failed(&PAGING) {
+            probe.ledger.skip(rule, "the server does not go by tokens");
+            continue;
+        }
         let words = format!("a list with {member} {value}");
         let Some(outgoing) = bent(member, value) else { return };
         let asked = probe.send(outgoing).await;

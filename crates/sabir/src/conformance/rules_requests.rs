@@ -148,13 +148,17 @@ async fn check_invalid_params(probe: &Probe<'_>, text: &str) {
         }
         let call = calls::send(probe.tenant(), text, new_place(probe), Delivery::WhenSettled);
         let Some(outgoing) = probe.outgoing(&call) else { return };
-        let asked = probe.send(outgoing.with_params(bend)).await;
+        let asked = probe.send(outgoing.with_params(bend).with_fault().with_unreadable_id()).await;
         judge_invalid_params(probe, what, &asked);
     }
 }
 
 fn judge_invalid_params(probe: &Probe<'_>, what: &str, asked: &Asked) {
     let evidence = asked.evidence();
+    if what.contains("parts") && asked.result().is_some() {
+        // Required members should be checked, and some SDKs take a message that says nothing.
+        return probe.ledger.fail_as(Level::Warning, &INVALID_PARAMS, format!("{what} is accepted"), &evidence);
+    }
     if !probe.is_json_rpc() {
         let fault = wrong_status(probe, asked).map(|fault| format!("{what} gets {fault}"));
         return probe.ledger.judge(&INVALID_PARAMS, fault, &evidence);

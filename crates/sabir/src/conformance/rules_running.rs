@@ -9,6 +9,7 @@ use super::calls;
 use super::probe::{Opened, Probe};
 use super::reading::Reading;
 use super::rule::{Level, Rule, Sections, Subject};
+use super::rules_capabilities;
 use super::rules_tasks::{new_place, settle, state_words};
 use super::stream_log::OpenStream;
 
@@ -124,6 +125,10 @@ async fn subscribe(probe: &Probe<'_>, task: &TaskId) -> Option<Box<OpenStream>> 
         ledger.skip(&SUBSCRIBE, "the card promises no streaming");
         return None;
     }
+    if ledger.has_failed(&rules_capabilities::STREAMING) {
+        ledger.skip(&SUBSCRIBE, "the server does not stream");
+        return None;
+    }
     match probe.open(&calls::subscribe(probe.tenant(), task)).await? {
         Opened::Stream(mut stream) => {
             // A server that shows nothing at first is found out by the first frame that it does show.
@@ -138,11 +143,6 @@ async fn subscribe(probe: &Probe<'_>, task: &TaskId) -> Option<Box<OpenStream>> 
             Some(stream)
         }
         Opened::Answer(asked) => {
-            // That nothing of it works is said once.
-            if ledger.has_failed(&super::rules_capabilities::STREAMING) {
-                ledger.skip(&SUBSCRIBE, "the server does not stream");
-                return None;
-            }
             let words = asked.words(probe.protocol());
             let fault = format!("a subscription to a running task gets {words}");
             ledger.fail_as(refusal_level(probe), &SUBSCRIBE, fault, &asked.evidence());

@@ -57,6 +57,9 @@ pub async fn check(probe: &Probe<'_>, offers_v03: OffersV03) {
         let fault = refusal.map(|error| format!("a request for 1.0.1 gets {}", error.words(probe.protocol())));
         probe.ledger.judge(&PATCH, fault, &asked.evidence());
     }
+    if probe.ledger.has_failed(&UNSUPPORTED_VERSION) {
+        return probe.ledger.skip(&MISSING, "the server does not go by A2A-Version");
+    }
     if offers_v03 == OffersV03::Yes {
         return probe.ledger.skip(&MISSING, "the same interface offers 0.3");
     }

@@ -14,7 +14,7 @@ use super::rules_versions::OffersV03;
 use super::server::{Access, Promises};
 use super::{
     calls, report, rules_access, rules_asking, rules_bindings, rules_capabilities, rules_card, rules_card_interfaces,
-    rules_card_security, rules_errors, rules_lists, rules_push, rules_requests, rules_running, rules_streams,
+    rules_card_security, rules_errors, rules_lists, rules_push, rules_push_delivery, rules_requests, rules_running, rules_streams,
     rules_tasks, rules_versions,
 };
 use crate::cli::CheckOptions;
@@ -264,6 +264,7 @@ async fn check_interface(options: &CheckOptions, probe: &Probe<'_>, offers_v03: 
     rules_running::check(probe, options.slow.as_deref(), message).await;
     rules_asking::begin(probe, options.ask.as_deref()).await;
     rules_push::check(probe).await;
+    rules_push_delivery::check(probe, message).await;
     rules_asking::check(probe, message).await;
     let talkative = probe.scene.talkative.borrow().clone();
     if let Some(task) = talkative.or_else(|| probe.scene.finished()) {

@@ -18,6 +18,8 @@ pub struct Scene {
     messages: Cell<usize>,
     /// All tasks of this check, and the last that was heard of them.
     tasks: RefCell<Vec<(TaskId, State)>>,
+    /// Those that were made of requests which are not valid.
+    faulty: RefCell<Vec<TaskId>>,
     /// A task that is finished.
     pub finished: RefCell<Option<KnownTask>>,
     /// A task that waits for an answer.
@@ -47,6 +49,18 @@ impl Scene {
             true => self.heard(id, state),
             false => self.tasks.borrow_mut().push((id.clone(), state)),
         }
+    }
+
+    /// A request that is not valid has started a task all the same.
+    pub fn started_by_fault(&self, id: &TaskId, state: State) {
+        self.started(id, state);
+        self.faulty.borrow_mut().push(id.clone());
+    }
+
+    /// Whether this check has made the task of a valid message.
+    pub fn is_own(&self, id: &str) -> bool {
+        let is_known = self.tasks.borrow().iter().any(|(known, _)| known.as_str() == id);
+        is_known && !self.faulty.borrow().iter().any(|faulty| faulty.as_str() == id)
     }
 
     /// The task is in this state. It counts only if it is one of this check: a server may show those of others.

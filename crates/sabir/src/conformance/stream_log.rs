@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::HeaderMap;
-use sabir_model::{Chunk, ContextId, Event, Message, State, Task, TaskId};
+use sabir_model::{Chunk, Event, State, Task, TaskId};
 use sabir_outbound::client::OpenResponse;
 use sabir_outbound::remote::{EventParser, ServerEvent};
 use sabir_wire::{Binding, Operation, PeerErrorKind, PeerProtocol, PeerResponse, Received};
@@ -77,9 +77,9 @@ pub enum FrameEnvelope {
 #[derive(Debug)]
 pub enum FrameContent {
     Task(Box<Task>),
-    Message(Box<Message>),
-    Status { task: TaskId, context: ContextId, state: State, is_final: bool },
-    Artifact { task: TaskId, context: ContextId, chunk: Box<Chunk> },
+    Message,
+    Status { task: TaskId, state: State },
+    Artifact { task: TaskId, chunk: Box<Chunk> },
     Error(Box<WireError>),
     Unreadable(String),
 }
@@ -290,7 +290,7 @@ impl StreamFrame {
         match &self.content {
             FrameContent::Task(task) => Some(&task.id),
             FrameContent::Status { task, .. } | FrameContent::Artifact { task, .. } => Some(task),
-            FrameContent::Message(_) | FrameContent::Error(_) | FrameContent::Unreadable(_) => None,
+            FrameContent::Message | FrameContent::Error(_) | FrameContent::Unreadable(_) => None,
         }
     }
 
@@ -304,7 +304,7 @@ impl StreamFrame {
 
     /// A message or an error: there is nothing behind it.
     fn is_end(&self) -> bool {
-        matches!(self.content, FrameContent::Message(_) | FrameContent::Error(_))
+        matches!(self.content, FrameContent::Message | FrameContent::Error(_))
     }
 }
 
@@ -312,20 +312,17 @@ impl FrameContent {
     fn of(response: PeerResponse) -> Self {
         match response {
             PeerResponse::Task(task) => FrameContent::Task(task),
-            PeerResponse::Message(message) => FrameContent::Message(message),
-            PeerResponse::Event { task, context, event } => Self::of_event(task, context, *event),
-            PeerResponse::FinalEvent { task, event } => Self::of_event(task.id, task.context, *event),
+            PeerResponse::Message(_) => FrameContent::Message,
+            PeerResponse::Event { task, event, .. } => Self::of_event(task, *event),
+            PeerResponse::FinalEvent { task, event } => Self::of_event(task.id, *event),
             _ => FrameContent::Unreadable("it is no event".to_owned()),
         }
     }
 
-    fn of_event(task: TaskId, context: ContextId, event: Event) -> Self {
+    fn of_event(task: TaskId, event: Event) -> Self {
         match event {
-            Event::Status(change) => {
-                let (state, is_final) = (change.status.state, change.is_final);
-                FrameContent::Status { task, context, state, is_final }
-            }
-            Event::Artifact(chunk) => FrameContent::Artifact { task, context, chunk: Box::new(chunk) },
+            Event::Status(change) => FrameContent::Status { task, state: change.status.state },
+            Event::Artifact(chunk) => FrameContent::Artifact { task, chunk: Box::new(chunk) },
             _ => FrameContent::Unreadable("it is no event".to_owned()),
         }
     }

@@ -89,7 +89,8 @@ impl WireError {
             }
             // 0.3 does not say which status is which error; its SDKs differ in all but this one.
             (Binding::HttpJson, _) => {
-                self.kind == expected.kind || (expected.kind != PeerErrorKind::TaskNotFound && self.status >= 400)
+                let is_missing = expected.kind == PeerErrorKind::TaskNotFound;
+                self.kind == expected.kind || if is_missing { self.status == 404 } else { self.status >= 400 }
             }
         };
         (!is_expected).then(|| format!("{} instead of {}", self.words(protocol), expected.words(protocol)))
