@@ -211,9 +211,11 @@ impl Engine {
                 match &recorded.event {
                     Event::Created(created) => first = Some(created.message.clone()),
                     Event::Status(change) => {
-                        // When a run was lost with its question open, the answer resumes the same turn.
+                        // When a run was lost with its question open, the answer resumes the same turn. A message that
+                        // waited while a turn ended by asking answers nothing, although the question stood in between.
                         let is_answer = |message: &Message| {
-                            standing.is_parked() && (!change.begins_turn || message.answers == standing.open_question())
+                            let answers_open = message.answers.is_some() && message.answers == standing.open_question();
+                            standing.is_parked() && (!change.begins_turn || answers_open)
                         };
                         if let Some(message) = change.input.last().filter(|message| !is_answer(message)) {
                             first = Some(message.clone());

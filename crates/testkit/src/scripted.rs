@@ -8,7 +8,7 @@ use sabir_engine::{
     About, Admission, Agent, AgentError, AgentFuture, Effects, InterruptedRun, Outcome, Survives, Turn,
     WorkingTreeFuture,
 };
-use sabir_model::{Message, Part};
+use sabir_model::{Message, Part, QuestionForm};
 
 type RunFn = dyn Fn(Turn) -> BoxFuture<'static, Result<Outcome, AgentError>> + Send + Sync;
 type SurvivesFn = dyn Fn(&InterruptedRun<'_>) -> Survives + Send + Sync;
@@ -20,6 +20,7 @@ pub struct ScriptedAgent {
     seen: Arc<Mutex<Vec<String>>>,
     survives: Box<SurvivesFn>,
     effects: Effects,
+    question_form: QuestionForm,
     tree: Box<TreeFn>,
 }
 
@@ -34,6 +35,7 @@ impl ScriptedAgent {
             seen: Arc::default(),
             survives: Box::new(|_| Survives::Nothing),
             effects: Effects::Anywhere,
+            question_form: QuestionForm::WithData,
             tree: Box::new(|_| None),
         }
     }
@@ -59,6 +61,12 @@ impl ScriptedAgent {
     /// Says of itself where its effects can be seen.
     pub fn with_effects(mut self, effects: Effects) -> Self {
         self.effects = effects;
+        self
+    }
+
+    /// Says how its questions are shown.
+    pub fn asking_in(mut self, form: QuestionForm) -> Self {
+        self.question_form = form;
         self
     }
 
@@ -93,6 +101,10 @@ impl Agent for ScriptedAgent {
 
     fn effects(&self) -> Effects {
         self.effects
+    }
+
+    fn question_form(&self) -> QuestionForm {
+        self.question_form
     }
 
     fn working_tree<'a>(&'a self, turn: &'a Turn) -> WorkingTreeFuture<'a> {

@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use sabir_engine::{AgentError, EngineSettings, Limits, Outcome, Recovery, Turn};
-use sabir_model::{Error, Message, MessageId, Part, Send, State, Task, TaskId};
+use sabir_model::{Error, Message, MessageId, Part, QuestionForm, Send, State, Task, TaskId};
 use sabir_store::MemoryStore;
 use sabir_testkit::faulty::FaultyStore;
 use sabir_testkit::scripted::ScriptedAgent;
@@ -157,6 +157,27 @@ async fn a_stop_between_two_turns_is_quick_and_settles_by_policy() {
         drain(&mut fixture.subscribe(&between.task, Some(0)).await.unwrap()).await;
         assert_eq!(fixture.get(&between.task).await.status.state, State::Completed);
         assert_eq!(seen.lock().unwrap().last().unwrap(), "two");
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_waited_while_a_turn_asked_is_the_one_that_runs_again() {
+    for form in [QuestionForm::WithData, QuestionForm::WordsOnly] {
+        let settings = || EngineSettings { recovery: Recovery::Requeue, ..EngineSettings::default() };
+        let (agent, gate) = gated();
+        let (seen, store) = (agent.seen(), Arc::new(MemoryStore::new()));
+        let fixture = Fixture::on(store.clone(), agent.asking_in(form), Limits::default(), settings()).await;
+        let task = fixture.task(at_once("ask which?")).await.id;
+        fixture.task(to(&task, at_once("two"))).await;
+        gate.add_permits(1);
+        until(|| seen.lock().unwrap().len() == 2).await;
+        fixture.engine.stop(Duration::from_millis(50)).await;
+
+        let agent = echo().asking_in(form);
+        let seen = agent.seen();
+        let fixture = Fixture::on(store, agent, Limits::default(), settings()).await;
+        drain(&mut fixture.subscribe(&task, Some(0)).await.unwrap()).await;
+        assert_eq!(*seen.lock().unwrap(), ["two"], "{form:?}");
     }
 }
 
