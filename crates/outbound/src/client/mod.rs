@@ -27,4 +27,4 @@ pub use limits::Limits;
 pub use open_response::OpenResponse;
 pub use request::{Request, Response};
 pub use secret_query::SecretQuery;
-pub use tls::{Roots, UnusableRoot};
+pub use tls::{Roots, UnusableRoot, UnusableRoots};

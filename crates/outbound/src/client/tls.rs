@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
@@ -25,6 +26,17 @@ pub struct Roots {
 #[error("the certificate cannot be used as a root: {0}")]
 pub struct UnusableRoot(#[source] rustls::Error);
 
+/// Why a text with roots cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum UnusableRoots {
+    #[error("there is no PEM section \"BEGIN CERTIFICATE\"")]
+    None,
+    #[error("it is not well-formed PEM")]
+    NotPem,
+    #[error("{0}")]
+    Root(#[from] UnusableRoot),
+}
+
 impl Default for Roots {
     fn default() -> Self {
         Roots { extra: RootCertStore::empty() }
@@ -35,6 +47,17 @@ impl Roots {
     /// Adds a root in DER form.
     pub fn add(&mut self, certificate: CertificateDer<'static>) -> Result<(), UnusableRoot> {
         self.extra.add(certificate).map_err(UnusableRoot)
+    }
+
+    /// Adds all certificates of a PEM text; at least one must be there.
+    pub fn add_pem(&mut self, text: &[u8]) -> Result<(), UnusableRoots> {
+        let mut is_empty = true;
+        for certificate in CertificateDer::pem_slice_iter(text) {
+            // The error of the PEM reader repeats what it read, which may be a key.
+            self.add(certificate.map_err(|_| UnusableRoots::NotPem)?)?;
+            is_empty = false;
+        }
+        if is_empty { Err(UnusableRoots::None) } else { Ok(()) }
     }
 }
 
@@ -97,4 +120,34 @@ fn all_roots(roots: Roots) -> RootCertStore {
         all.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use sabir_testkit::certificates::{Authority, Wanted, pem};
+
+    use super::*;
+
+    #[test]
+    fn roots_are_read_from_pem() {
+        let (one, two) = (Authority::new("one"), Authority::new("two"));
+        let key = one.issue(&Wanted::server()).key;
+        let garbage = pem("CERTIFICATE", b"x");
+        let torn = one.certificate().replacen("-----END", "", 1);
+        for (text, expected) in [
+            (one.certificate(), "1 roots"),
+            (format!("# ours\n{}\n{}", one.certificate(), two.certificate()), "2 roots"),
+            (String::new(), "there is no PEM section \"BEGIN CERTIFICATE\""),
+            (key, "there is no PEM section \"BEGIN CERTIFICATE\""),
+            (torn, "it is not well-formed PEM"),
+            (garbage, "the certificate cannot be used as a root: "),
+        ] {
+            let mut roots = Roots::default();
+            let outcome = match roots.add_pem(text.as_bytes()) {
+                Ok(()) => format!("{} roots", roots.extra.len()),
+                Err(error) => error.to_string(),
+            };
+            assert!(outcome.starts_with(expected) && outcome.len() < 200, "{expected}: {outcome}");
+        }
+    }
 }

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use sabir_wire::percent_encode;
 
+use super::error::CredentialError;
 use super::secret::Secret;
+use super::token_file;
 use crate::client::{ClientIdentity, Roots};
 
 /// What an upstream wants to see.
@@ -39,6 +41,16 @@ pub enum TokenInput {
     Text(Secret),
     /// The file is read again before it is used, at most once a second: tokens of Kubernetes rotate.
     File(PathBuf),
+}
+
+impl TokenInput {
+    /// Whether there is a token now. Reads the file, which blocks.
+    pub fn check(&self) -> Result<(), CredentialError> {
+        match self {
+            TokenInput::Text(_) => Ok(()),
+            TokenInput::File(path) => token_file::read(path).map(|_| ()),
+        }
+    }
 }
 
 /// The security scheme `apiKey` of A2A.

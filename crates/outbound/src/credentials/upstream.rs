@@ -65,14 +65,16 @@ impl UpstreamCredentials {
         Ok(UpstreamCredentials(Arc::new(credentials)))
     }
 
+    /// Why a request to this URL would be refused them. Who has none shows none, so everybody may be asked.
+    pub fn check_url(&self, url: &str) -> Result<(), CredentialError> {
+        if self.0.is_empty() { Ok(()) } else { self.0.check_origin(url) }
+    }
+
     /// Adds what the upstream wants to see to a request. That may wait for a token, at most as long as the request may
     /// take. If it fails, nothing is added.
     pub async fn authorize(&self, request: &mut Request) -> Result<ShownToken, CredentialError> {
         let credentials = &*self.0;
-        if credentials.is_empty() {
-            return Ok(ShownToken(None));
-        }
-        credentials.check_origin(&request.url)?;
+        self.check_url(&request.url)?;
         let token = match &credentials.token {
             None => None,
             Some(cache) => Some(cache.token(request.timeout.min(LONGEST_WAIT)).await?),

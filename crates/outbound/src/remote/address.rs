@@ -32,8 +32,8 @@ pub(super) fn usable(named: &str, card: &Target, policy: &EgressPolicy) -> Resul
         (Err(refusal), _) => return Err(format!("the card names {named:?}: {refusal}")),
     };
     if is_this_machine(&target.host) && is_this_machine(&card.host) && target.port == card.port {
-        // All names of this machine lead to the same server; credentials are for the one that the operator wrote.
-        return Ok((at_card(&target.path_and_query), None));
+        // Another name of the server that the card came from. That one is known to answer, and credentials are for it.
+        return Ok((Target { host: card.host.clone(), ..target }.to_string(), None));
     }
     match policy.check(&target) {
         Ok(Approval::AnyAddress) => Ok((target.to_string(), None)),
@@ -71,7 +71,8 @@ mod tests {
             ("https://a.example/x", "http://0.0.0.0:9999/", "https://a.example/ (noted)"),
             ("https://a.example/x", "/rpc", "https://a.example/rpc (noted)"),
             ("http://localhost:7000/", "http://127.0.0.1:7000/rpc", "http://localhost:7000/rpc"),
-            ("http://127.0.0.1:7000/", "http://localhost:7000/rpc", "http://127.0.0.1:7000/rpc"),
+            ("http://127.0.0.1:7000/", "http://localhost:7000/rpc?x", "http://127.0.0.1:7000/rpc?x"),
+            ("http://[::1]:7000/", "http://0.0.0.0:7000/", "http://[::1]:7000/"),
             ("https://a.example/x", "/a b", "refused"),
             ("http://127.0.0.1:7000/", "http://localhost:22/rpc", "http://127.0.0.1:7000/rpc (noted)"),
             ("http://127.0.0.1:7000/", "http://10.0.0.1/rpc", "refused"),

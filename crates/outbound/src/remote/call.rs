@@ -102,7 +102,7 @@ impl Remote {
         let (headers, timeout) = (settings.headers.clone(), settings.call_timeout);
         let fetched = fetch_card(client, Some(&self.inner.credentials), url, headers, timeout).await;
         self.observe_card(&fetched);
-        let found = match fetched {
+        let mut found = match fetched {
             Ok(card) => choose(card, settings, policy)?,
             // A card that was there once is only away for a while.
             Err(error @ CardError::NotFound(_))
@@ -112,6 +112,12 @@ impl Remote {
             }
             Err(error) => return Err(error.into()),
         };
+        if let Err(error) = self.inner.credentials.check_url(&found.endpoint.url) {
+            found.notes.push(format!(
+                "calls to {} will fail: {error}; if you trust that address, name it yourself as the endpoint",
+                found.endpoint.url
+            ));
+        }
         let corrected = *self.inner.corrected.read().unwrap_or_else(PoisonError::into_inner);
         let found = Arc::new(match corrected.filter(|corrected| corrected.promised == found.endpoint.protocol) {
             Some(corrected) => with_protocol(found, corrected.spoken),

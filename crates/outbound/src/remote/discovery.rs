@@ -17,6 +17,8 @@ pub struct Discovered {
     /// `None`: it has none, and the operator said enough to do without.
     pub card: Option<Arc<FetchedCard>>,
     pub endpoint: Endpoint,
+    /// The address that the card names, where another one is called.
+    pub replaced: Option<String>,
     /// What the operator should know: addresses that were replaced, faults of the card.
     pub notes: Vec<String>,
 }
@@ -64,9 +66,10 @@ pub(super) fn choose(
         };
         match url {
             Ok((url, note)) => {
+                let replaced = note.is_some().then(|| interface.url.clone());
                 notes.extend(note);
                 let endpoint = Endpoint { url, protocol, tenant };
-                return Ok(Discovered { card: Some(Arc::new(fetched)), endpoint, notes });
+                return Ok(Discovered { card: Some(Arc::new(fetched)), endpoint, replaced, notes });
             }
             Err(why) => refusals.push(why),
         }
@@ -85,7 +88,7 @@ pub(super) fn without_card(settings: &RemoteSettings) -> Option<Discovered> {
     let url = settings.endpoint.clone().unwrap_or_else(|| settings.url.clone());
     let tenant = settings.tenant.as_ref().and_then(|tenant| AgentId::parse(tenant.as_str()).ok());
     let notes = vec![format!("there is no card at {}; it is spoken to in {protocol}", settings.url)];
-    Some(Discovered { card: None, endpoint: Endpoint { url, protocol, tenant }, notes })
+    Some(Discovered { card: None, endpoint: Endpoint { url, protocol, tenant }, replaced: None, notes })
 }
 
 /// The interfaces that can be used, best first: the bindings that the operator prefers, then the newest version, then

@@ -4,6 +4,7 @@ mod client_credentials;
 mod failures;
 mod fixed;
 mod fixture;
+mod other_servers;
 mod secrecy;
 mod token_exchange;
 mod token_files;
