@@ -1,4 +1,4 @@
-//! A small OpenID provider: discovery, keys, and tokens for client credentials.
+//! A small OpenID provider: discovery, keys, and tokens for client credentials and in exchange for other tokens.
 //!
 //! It signs with real keys and rotates them. A test can make each of its documents fail, hang, lie or lead elsewhere, and
 //! can count how often it was asked. `answer` is the provider without a network; `serve` puts it on a loopback port.
@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use sabir_model::Base64;
 use serde_json::{Value, json};
 
 use crate::oidc_keys::IssuerKey;
@@ -26,6 +27,25 @@ struct State {
     faults: HashMap<String, ProviderAnswer>,
     /// Every request, by path.
     requests: Vec<String>,
+    token_requests: Vec<TokenRequest>,
+    /// Tokens that are exchanged for others.
+    subjects: Vec<String>,
+}
+
+/// What the token endpoint was asked, and what it answered.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TokenRequest {
+    /// Decoded, in the order of the form.
+    pub form: Vec<(String, String)>,
+    pub authorization: Option<String>,
+    /// The token that was issued.
+    pub issued: Option<String>,
+}
+
+impl TokenRequest {
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.form.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
 }
 
 /// What the provider answers.
@@ -52,7 +72,8 @@ impl OidcProvider {
     /// With one key, whose id is `first`.
     pub fn new(issuer: &str) -> Self {
         let keys = vec![Arc::new(IssuerKey::generate("first", "ES256"))];
-        let state = State { keys, faults: HashMap::new(), requests: Vec::new() };
+        let (requests, token_requests, subjects) = (Vec::new(), Vec::new(), Vec::new());
+        let state = State { keys, faults: HashMap::new(), requests, token_requests, subjects };
         OidcProvider { issuer: issuer.to_owned(), state: Mutex::new(state) }
     }
 
@@ -86,6 +107,16 @@ impl OidcProvider {
     /// How often this path was asked for.
     pub fn requests(&self, path: &str) -> usize {
         self.state().requests.iter().filter(|asked| *asked == path).count()
+    }
+
+    /// Whoever shows this token gets another one for it (RFC 8693).
+    pub fn accept_subject(&self, token: &str) {
+        self.state().subjects.push(token.to_owned());
+    }
+
+    /// What the token endpoint was asked so far.
+    pub fn token_requests(&self) -> Vec<TokenRequest> {
+        self.state().token_requests.clone()
     }
 
     /// Claims of a token that is valid from `now` on for an hour; in seconds since 1970.
@@ -123,25 +154,50 @@ impl OidcProvider {
         })
     }
 
-    /// The token endpoint: RFC 6749, section 4.4, with the client in the body.
-    fn grant(&self, form: &str) -> ProviderAnswer {
-        let field = |name: &str| {
-            form.split('&')
-                .find_map(|pair| pair.split_once('=').filter(|(key, _)| *key == name))
-                .map(|(_, value)| value)
+    /// The token endpoint: client credentials (RFC 6749, section 4.4) and token exchange (RFC 8693).
+    fn grant(&self, body: &str, authorization: Option<String>) -> ProviderAnswer {
+        let mut request = TokenRequest { form: form(body), authorization, issued: None };
+        let fault = {
+            let mut state = self.state();
+            state.requests.push(TOKENS.to_owned());
+            state.faults.get(TOKENS).cloned()
         };
-        let client = (field("client_id").unwrap_or_default(), field("client_secret").unwrap_or_default());
-        if client != CLIENT || field("grant_type") != Some("client_credentials") {
-            return ProviderAnswer::Status(401);
+        let subject = self.subject(&request);
+        if let (None, Some(subject)) = (&fault, subject) {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64;
+            let mut claims = self.claims(&subject, now);
+            if let Some(scope) = request.field("scope") {
+                claims["scope"] = json!(scope);
+            }
+            request.issued = Some(self.key().token(&claims));
         }
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64;
-        let mut claims = self.claims(CLIENT.0, now);
-        if let Some(scope) = field("scope") {
-            claims["scope"] = json!(scope.replace('+', " ").replace("%20", " "));
+        let issued = request.issued.clone();
+        self.state().token_requests.push(request);
+        match (fault, issued) {
+            (Some(fault), _) => fault,
+            (None, None) => ProviderAnswer::Status(401),
+            (None, Some(token)) => {
+                let body = json!({"access_token": token, "token_type": "Bearer", "expires_in": 3600});
+                ProviderAnswer::Document(body.to_string())
+            }
         }
-        let token = self.key().token(&claims);
-        let body = json!({"access_token": token, "token_type": "Bearer", "expires_in": 3600});
-        ProviderAnswer::Document(body.to_string())
+    }
+
+    /// Who gets a token by this request, if anybody does.
+    fn subject(&self, request: &TokenRequest) -> Option<String> {
+        let in_form = (request.field("client_id"), request.field("client_secret"));
+        let basic = Base64::encode(format!("{}:{}", CLIENT.0, CLIENT.1).as_bytes());
+        let is_in_header = request.authorization.as_deref() == Some(&format!("Basic {}", basic.as_str()));
+        let is_client = is_in_header || in_form == (Some(CLIENT.0), Some(CLIENT.1));
+        match request.field("grant_type")? {
+            "client_credentials" => is_client.then(|| CLIENT.0.to_owned()),
+            "urn:ietf:params:oauth:grant-type:token-exchange" => {
+                let token = request.field("subject_token")?;
+                request.field("subject_token_type")?;
+                self.state().subjects.iter().any(|known| known == token).then(|| format!("exchanged {token}"))
+            }
+            _ => None,
+        }
     }
 
     fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -190,6 +246,31 @@ impl Drop for ServedProvider {
     }
 }
 
+/// The fields of a form. What is malformed is left as it is.
+fn form(body: &str) -> Vec<(String, String)> {
+    let pairs = body.split('&').filter_map(|pair| pair.split_once('='));
+    pairs.map(|(name, value)| (decoded(name), decoded(value))).collect()
+}
+
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        let hex = |digits: &[u8]| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
+        match (first, after.get(..2).and_then(hex)) {
+            (b'%', Some(byte)) => {
+                bytes.push(byte);
+                rest = &after[2..];
+                continue;
+            }
+            (b'+', _) => bytes.push(b' '),
+            (other, _) => bytes.push(*other),
+        }
+        rest = after;
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 /// Answers one request and closes, or hands back a connection that gets no answer.
 fn respond(provider: &OidcProvider, stream: TcpStream) -> Option<TcpStream> {
     stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
@@ -198,12 +279,15 @@ fn respond(provider: &OidcProvider, stream: TcpStream) -> Option<TcpStream> {
     reader.read_line(&mut line).ok()?;
     let (method, path) = line.split_once(' ').map(|(method, rest)| (method, rest.split(' ').next().unwrap_or("")))?;
     let (method, path) = (method.to_owned(), path.to_owned());
-    let mut length = 0;
+    let (mut length, mut authorization) = (0, None);
     loop {
         line.clear();
         reader.read_line(&mut line).ok()?;
         match line.trim_end().split_once(':') {
             Some((name, value)) if name.eq_ignore_ascii_case("content-length") => length = value.trim().parse().ok()?,
+            Some((name, value)) if name.eq_ignore_ascii_case("authorization") => {
+                authorization = Some(value.trim().to_owned());
+            }
             Some(_) => {}
             None => break,
         }
@@ -211,7 +295,7 @@ fn respond(provider: &OidcProvider, stream: TcpStream) -> Option<TcpStream> {
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     let answer = match (method.as_str(), path.as_str()) {
-        ("POST", TOKENS) => provider.grant(&String::from_utf8_lossy(&body)),
+        ("POST", TOKENS) => provider.grant(&String::from_utf8_lossy(&body), authorization),
         _ => provider.answer(&path),
     };
     let mut stream = reader.into_inner();

@@ -23,6 +23,8 @@ pub struct SabirProcess {
 
 pub struct SabirOptions {
     pub binary: PathBuf,
+    /// The command and what follows it at once: `serve`, or `proxy` and a URL.
+    pub words: Vec<String>,
     pub store: String,
     pub arguments: Vec<String>,
     pub environment: Vec<(String, String)>,
@@ -34,11 +36,18 @@ impl SabirOptions {
     pub fn new(binary: &str, folder: &Path) -> Self {
         Self {
             binary: binary.into(),
+            words: vec!["serve".to_owned()],
             store: format!("sqlite:{}", folder.join("sabir.db").display()),
             arguments: Vec::new(),
             environment: Vec::new(),
             folder: folder.to_owned(),
         }
+    }
+
+    /// `sabir proxy` for this URL instead.
+    pub fn proxy(mut self, url: &str) -> Self {
+        self.words = vec!["proxy".to_owned(), url.to_owned()];
+        self
     }
 
     pub fn argument(mut self, argument: &str) -> Self {
@@ -54,7 +63,8 @@ impl SabirOptions {
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.binary);
         command
-            .args(["serve", "--listen", "127.0.0.1:0", "--store", &self.store])
+            .args(&self.words)
+            .args(["--listen", "127.0.0.1:0", "--store", &self.store])
             .args(&self.arguments)
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .current_dir(&self.folder)
