@@ -246,14 +246,17 @@ mod tests {
         let mut coder = AgentConfig::new("coder", AgentKind::Program(sabir_agents::program::settings::Kind::Codex));
         coder.program =
             ProgramConfig { approve: Approve::All, workspace: "repository".into(), ..ProgramConfig::default() };
-        let agents = vec![coder, AgentConfig::new("demo", AgentKind::Demo)];
+        let mut friend = AgentConfig::new("friend", AgentKind::A2a);
+        friend.remote.url = Some("https://a.b".to_owned());
+        let agents = vec![coder, AgentConfig::new("demo", AgentKind::Demo), friend];
         let machine = Machine { path: "/nowhere".into(), folder: "/start".into() };
         let shown = show(&Config { agents, ..Config::default() }, &machine, Audience::Person);
         let expected = "Configured
 
-  ID     KIND   MODE     PROGRAM     WORKSPACE          APPROVE
-  coder  codex  oneshot  codex       /start/repository  all
-  demo   demo   -        (built in)  -                  -
+  ID      KIND   MODE     PROGRAM      WORKSPACE          APPROVE
+  coder   codex  oneshot  codex        /start/repository  all
+  demo    demo   -        (built in)   -                  -
+  friend  a2a    -        https://a.b  -                  -
 
 Known programs
 

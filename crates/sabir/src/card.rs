@@ -228,7 +228,8 @@ fn security(card: &Card) -> Vec<String> {
     lines
 }
 
-fn scheme_words(scheme: &SecurityScheme) -> String {
+/// What a credential is, in a few words.
+pub fn scheme_words(scheme: &SecurityScheme) -> String {
     match &scheme.kind {
         SecurityKind::ApiKey { location, name } => format!("API key in the {location} {name}"),
         SecurityKind::Http { scheme, bearer_format: Some(format) } => format!("HTTP {scheme} ({format})"),

@@ -11,18 +11,22 @@ use sabir_agents::process;
 
 use crate::cli::{
     AgentsOptions, AssignOptions, AuditOptions, CardOptions, CheckOptions, CliCommand, CliOptions, ConfigOptions,
-    Format, FormatOptions, KeyCommand, ManOptions, PushCommand, TasksCommand, TokenCommand,
+    Format, FormatOptions, ImportCardOptions, KeyCommand, ManOptions, PushCommand, TasksCommand, TokenCommand,
 };
 use crate::client_commands::{Failure, Surroundings, answer, cancel, get, list, send, watch};
-use crate::config::{self, Audience, Problems};
+use crate::config::{self, Audience, LoadedConfig, Problems};
 use crate::exit::Exit;
+use crate::import_card::{self, Imported};
 use crate::process_environment::{
-    audience, client_variables, load, load_again, log_style, machine, surroundings, terminals,
+    audience, client_variables, load, load_again, log_style, machine, remote_agent, surroundings, terminals,
 };
 use crate::{
-    agent_check, agents, audit, bench, card, client_commands, completions, conformance, descriptors, keys, man, push,
-    serve, tasks, tokens,
+    agent_check, agents, audit, bench, card, client_commands, completions, conformance, descriptors, keys, man, proxy,
+    push, serve, tasks, tokens,
 };
+
+/// The exit code where a remote agent is not there.
+const UNREACHABLE: u8 = 3;
 
 /// A token has a few dozen bytes.
 const MOST_INPUT: u64 = 64 * 1024;
@@ -30,6 +34,8 @@ const MOST_INPUT: u64 = 64 * 1024;
 pub fn run(command: CliCommand) -> anyhow::Result<ExitCode> {
     match command {
         CliCommand::Serve(options) => serve(options),
+        CliCommand::Proxy(options) => serve_proxy(options.into_options()),
+        CliCommand::ImportCard(options) => import_card(&options),
         CliCommand::Config(options) => show_config(&options),
         CliCommand::Agents(options) => show_agents(&options),
         CliCommand::Send(options) => client(&options.show.format, async |around| send(&options, around).await),
@@ -53,14 +59,52 @@ pub fn run(command: CliCommand) -> anyhow::Result<ExitCode> {
 
 fn serve(options: CliOptions) -> anyhow::Result<ExitCode> {
     let loaded = load(&options)?;
+    check_start(&loaded)?;
+    serve_loaded(loaded, options)
+}
+
+fn serve_proxy(options: CliOptions) -> anyhow::Result<ExitCode> {
+    let loaded = load(&options)?;
+    check_start(&loaded)?;
+    // A program that reads the output waits for one line, and not for the remote agent; the log has the rest.
+    if let (Audience::Person, Some(agent)) = (audience(), loaded.config.agents.first()) {
+        let found = proxy::look(&agent.remote, &machine()?)?;
+        print(&found.text)?;
+        for warning in &found.warnings {
+            eprintln!("sabir: warning: {warning}");
+        }
+    }
+    serve_loaded(loaded, options)
+}
+
+fn check_start(loaded: &LoadedConfig) -> anyhow::Result<()> {
     loaded.check_exposure()?;
     loaded.check_tls()?;
-    let descriptors = descriptors::raise();
-    let surroundings = surroundings(descriptors, &loaded.config)?;
-    loaded.check_requirements(&surroundings.machine)?;
+    loaded.check_requirements(&machine()?)?;
+    Ok(())
+}
+
+fn serve_loaded(loaded: LoadedConfig, options: CliOptions) -> anyhow::Result<ExitCode> {
+    let surroundings = surroundings(descriptors::raise(), &loaded.config)?;
     process::adopt_orphans();
     serve::run(loaded.config, surroundings, log_style(), Box::new(move || load_again(&options)))?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn import_card(options: &ImportCardOptions) -> anyhow::Result<ExitCode> {
+    let agent = remote_agent(&options.remote)?;
+    match import_card::run(&agent.remote, options.id.as_deref(), &machine()?)? {
+        Imported::Table { text, notes } => {
+            for note in &notes {
+                eprintln!("sabir: note: {note}");
+            }
+            print(&text)
+        }
+        Imported::Unreachable(why) => {
+            eprintln!("sabir: {why}");
+            Ok(ExitCode::from(UNREACHABLE))
+        }
+    }
 }
 
 fn show_config(options: &ConfigOptions) -> anyhow::Result<ExitCode> {

@@ -11,12 +11,13 @@ use sabir_agents::routing::{Profile, Routes};
 use sabir_agents::{ConformanceAgent, DemoAgent, ProgramAgent, RemoteAgent};
 use sabir_engine::{Agent, Hosted, Inputs, Limits, Recovery, Route, Router};
 use sabir_model::AgentId;
-use sabir_outbound::remote::{Remote, RemoteSettings};
+use sabir_outbound::remote::Remote;
 
 use crate::about::describe;
 use crate::config::{self, AgentKind, Config, default_of};
 use crate::descriptors::Descriptors;
 use crate::machine::Machine;
+use crate::upstream;
 
 /// What agents need of the environment, which only `process_environment.rs` reads.
 #[derive(Debug, Clone)]
@@ -80,7 +81,8 @@ fn make(agent: &config::AgentConfig, config: &Config, surroundings: &Surrounding
                 refresh: agent.remote.card_refresh,
                 repeats_unknown: config.recovery.running == Recovery::Requeue,
             };
-            Arc::new(RemoteAgent::new(remote(&agent.remote)?, settings))
+            let remote = Remote::new(upstream::remote_settings(&agent.remote, &surroundings.machine)?)?;
+            Arc::new(RemoteAgent::new(remote, settings))
         }
         AgentKind::Program(kind) => {
             let settings = program_settings(&agent.program, kind, &surroundings.machine);
@@ -91,20 +93,6 @@ fn make(agent: &config::AgentConfig, config: &Config, surroundings: &Surrounding
             Arc::new(ProgramAgent::new(&agent.id, settings, about, surroundings.host.clone()))
         }
     })
-}
-
-/// The configuration has checked that there is an address.
-fn remote(config: &config::RemoteConfig) -> anyhow::Result<Remote> {
-    let url = config.url.clone().ok_or_else(|| anyhow!("a remote agent needs a url"))?;
-    Ok(Remote::new(RemoteSettings {
-        card_url: config.card_url.clone(),
-        endpoint: config.endpoint.clone(),
-        version: config.version,
-        bindings: config.transports.clone(),
-        tenant: config.tenant.clone(),
-        unreachable_timeout: config.unreachable_timeout,
-        ..RemoteSettings::new(url)
-    })?)
 }
 
 fn demo(agent: &config::AgentConfig, takes: Inputs) -> DemoAgent {

@@ -131,7 +131,8 @@ mod tests {
             let text = text_of(pages, &format!("{name}.1"));
             // Hyphens that are no places to break a line are escaped.
             let has = |words: String| text.contains(&words.replace('-', "\\-"));
-            for flag in command.get_arguments().filter_map(|flag| flag.get_long()) {
+            let shown = command.get_arguments().filter(|flag| !flag.is_hide_set());
+            for flag in shown.filter_map(|flag| flag.get_long()) {
                 assert!(has(format!("--{flag}")), "--{flag} of {name}");
             }
             for below in command.get_subcommands() {

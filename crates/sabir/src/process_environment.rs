@@ -10,8 +10,8 @@ use std::time::Duration;
 use anyhow::Context;
 use sabir_agents::program::{GitLimits, Host, WarmPrograms, Workspaces, Worktrees};
 
-use crate::cli::CliOptions;
-use crate::config::{self, Audience, Config, LoadedConfig, Problems, StoreUrl};
+use crate::cli::{CliOptions, RemoteOptions};
+use crate::config::{self, AgentConfig, Audience, Config, LoadedConfig, Problems, StoreUrl};
 use crate::descriptors::Descriptors;
 use crate::hosting::Surroundings;
 use crate::machine::Machine;
@@ -66,6 +66,11 @@ pub fn terminals() -> Terminals {
         stderr: io::stderr().is_terminal(),
         redraws: std::env::var("TERM").is_ok_and(|name| !name.is_empty() && name != "dumb"),
     }
+}
+
+/// The remote agent that flags and environment describe.
+pub fn remote_agent(options: &RemoteOptions) -> Result<AgentConfig, Problems> {
+    config::remote_agent(options, std::env::vars_os())
 }
 
 /// Who reads the standard output.

@@ -62,8 +62,9 @@ pub struct ApiKey {
     pub value: Secret,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ApiKeyPlace {
+    #[default]
     Header,
     Query,
     Cookie,

@@ -13,6 +13,7 @@ mod client;
 mod client_help;
 mod manual;
 mod parts;
+mod proxy;
 mod push;
 mod running_server;
 mod secrets;
@@ -32,6 +33,7 @@ pub use client::{
 };
 pub use manual::{CompletionsOptions, ManOptions};
 pub use parts::{PartOption, PartOptions, PartSource};
+pub use proxy::{ImportCardOptions, ProxyOptions, RemoteOptions};
 pub use push::{DeliveryIds, PushCommand};
 pub use running_server::RunningServer;
 pub use secrets::{KeyCommand, TokenCommand};
@@ -51,6 +53,7 @@ pub use tasks::{AssignOptions, TasksCommand};
   sabir serve --config sabir.toml    the agents of a file
   sabir send hello                   a message to the server that runs here, and what becomes of it
   sabir watch TASK                   a task until it ends; get, list, cancel and answer do what they say
+  sabir proxy https://example.com    a durable front for an agent that speaks A2A already, for clients of every version
   sabir agents                       what is configured, and what is installed here
   sabir agents --check               whether the configured programs really answer
   sabir config                       what would be used, and where it is set
@@ -75,6 +78,12 @@ pub enum CliCommand {
     /// Run the server until it gets SIGTERM or Ctrl-C
     #[command(after_help = serve::SERVE_HELP)]
     Serve(CliOptions),
+    /// Run a server in front of an agent that speaks A2A already
+    #[command(after_help = proxy::PROXY_HELP)]
+    Proxy(ProxyOptions),
+    /// Print the table of a remote agent for sabir.toml
+    #[command(after_help = proxy::IMPORT_CARD_HELP)]
+    ImportCard(ImportCardOptions),
     /// Print the settings that serve would use, and where each comes from
     #[command(after_help = serve::CONFIG_HELP)]
     Config(ConfigOptions),

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::RemoteOptions;
+
 /// The flags of `serve`, `config` and `agents`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct CliOptions {
@@ -49,6 +51,10 @@ pub struct CliOptions {
     /// What is logged: off, error, warn, info, debug or trace, also per module: info,sabir=debug
     #[arg(long, value_name = "LEVEL")]
     pub log_level: Option<String>,
+
+    /// The agent of `sabir proxy`, instead of those in the file.
+    #[arg(skip)]
+    pub remote: Option<RemoteOptions>,
 }
 
 /// The flags of `config`.

@@ -42,9 +42,11 @@ pub enum Source {
 /// A kind that a flag or a variable chooses replaces the list of the file by one agent. Environment aliases describe an
 /// agent only where the file lists none, since the servers that they come from had one agent and no list.
 ///
-/// `chosen` are the kinds that `--agent` and `SABIR_AGENT` name, strongest first.
+/// `proxied` is the agent of `sabir proxy`, which stands for all others. `chosen` are the kinds that `--agent` and `SABIR_AGENT`
+/// name, strongest first.
 pub fn collect(
     file: &File,
+    proxied: Option<Configured<AgentConfig>>,
     chosen: Vec<(ValueOrigin, Raw)>,
     aliases: &AliasValues,
     problems: &mut Vec<Problem>,
@@ -53,7 +55,7 @@ pub fn collect(
     let list = file.root.entries.iter().find(|entry| entry.key == "agent");
     let tables = list.map_or(Vec::new(), |list| tables_of(&file.name, "agent", list, problems));
     let listed = read_tables(&file.name, &tables, problems);
-    let mut single = None;
+    let mut single = proxied;
     for (origin, raw) in chosen {
         match agent_of_kind(&raw, origin) {
             Ok(agent) => single = single.or(Some(agent)),
@@ -91,6 +93,10 @@ pub fn collect(
 pub fn agent_of_kind(kind: &Raw, origin: ValueOrigin) -> Result<Configured<AgentConfig>, Problem> {
     let mut agent = Configured::new(AgentConfig::default(), &AGENT_SETTINGS);
     agent.set(row_of(&AGENT_SETTINGS, "kind"), kind, origin.clone())?;
+    if agent.subject.kind == AgentKind::A2a {
+        let words = "is \"a2a\", which needs the address of the remote agent; use `sabir proxy URL`";
+        return Err(Problem::of(&origin, "kind", words));
+    }
     agent.set(row_of(&AGENT_SETTINGS, "id"), kind, origin)?;
     Ok(agent)
 }
@@ -98,6 +104,11 @@ pub fn agent_of_kind(kind: &Raw, origin: ValueOrigin) -> Result<Configured<Agent
 /// Who gets messages that name no agent.
 pub fn default_of<'a>(agents: impl Iterator<Item = &'a AgentConfig>) -> Option<&'a AgentConfig> {
     agents.min_by_key(|agent| (!agent.default, agent.id.as_str()))
+}
+
+/// Refuses an id that the file would not take, in words that follow its name.
+pub fn check_agent_id(id: &str) -> Result<(), String> {
+    agent_id().read(&Raw::Text(id.to_owned())).map(|_| ())
 }
 
 /// An id that can be a path segment and is not one of the server's own.

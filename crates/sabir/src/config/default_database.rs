@@ -4,9 +4,14 @@
 //! A server with the file `sabir.toml` belongs to the folder of that file; another file has a database of its own name
 //! there. It is not in the folder itself, where a coding agent may work. Without a home directory it is `sabir.db` in the
 //! working directory. Earlier versions had one database for each user: where that is the only one, it stays in use.
+//!
+//! `sabir proxy` has a database for each remote agent, wherever it is started, so that it can run beside a `sabir serve` and tasks
+//! of two remote agents never meet.
 
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
+
+use sabir_outbound::{Target, sha256};
 
 use super::environment::Environment;
 
@@ -48,6 +53,42 @@ pub fn default_database(
     DefaultDatabase { path: shared, notice: Some(notice) }
 }
 
+/// The database of `sabir proxy URL`.
+pub fn proxy_database(environment: &Environment, url: &str) -> DefaultDatabase {
+    let name = proxy_name(url);
+    let path = match data_directory(environment) {
+        Some(data) => data.join("sabir/proxies").join(format!("{name}.db")),
+        None => PathBuf::from(format!("sabir-proxy-{name}.db")),
+    };
+    DefaultDatabase { path, notice: None }
+}
+
+/// Host and port, and for an agent below a path a digest of all. The card of a server is the server.
+fn proxy_name(url: &str) -> String {
+    // A URL that cannot be used is refused before any database is opened.
+    let Ok(target) = Target::parse(url) else { return "unknown".to_owned() };
+    let url = target.to_string();
+    let path = url.splitn(4, '/').nth(3).map(|path| format!("/{path}")).unwrap_or_default();
+    let path = path.split("/.well-known/").next().unwrap_or_default().trim_end_matches('/');
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '-' };
+    let host = target.host.to_string();
+    let shown: String = host.chars().map(plain).filter(|letter| *letter != '[').take(LONGEST_NAME).collect();
+    let name = format!("{}-{}", shown.trim_matches('-'), target.port);
+    if path.is_empty() && host.len() <= LONGEST_NAME {
+        return name;
+    }
+    let digest: String =
+        sha256(format!("{host}{path}").as_bytes())[..4].iter().map(|byte| format!("{byte:02x}")).collect();
+    let words: String = path.chars().map(plain).take(LONGEST_NAME).collect();
+    match words.trim_matches('-') {
+        "" => format!("{name}-{digest}"),
+        words => format!("{name}-{words}-{digest}"),
+    }
+}
+
+/// Names of files end somewhere, and others are made from this one.
+const LONGEST_NAME: usize = 60;
+
 fn data_directory(environment: &Environment) -> Option<PathBuf> {
     if let Some(data) = environment.path("XDG_DATA_HOME").filter(|data| data.is_absolute()) {
         return Some(data);
@@ -88,6 +129,36 @@ mod tests {
             let expected = DefaultDatabase { path: PathBuf::from(expected), notice: None };
             assert_eq!(default_in(variables, folder, file, &[]), expected, "{variables:?} {folder} {file:?}");
         }
+    }
+
+    #[test]
+    fn each_remote_agent_has_a_database_of_its_own() {
+        let name = |url: &str| {
+            let DefaultDatabase { path, notice } = proxy_database(&Environment::new([("XDG_DATA_HOME", "/data")]), url);
+            assert_eq!((path.parent(), notice), (Some(Path::new("/data/sabir/proxies")), None), "{url}");
+            path.file_name().unwrap().to_str().unwrap().to_owned()
+        };
+        for (url, expected) in [
+            ("https://agents.example.com", "agents.example.com-443.db"),
+            ("https://Agents.example.com:443/", "agents.example.com-443.db"),
+            ("https://agents.example.com/.well-known/agent-card.json", "agents.example.com-443.db"),
+            ("http://agents.example.com", "agents.example.com-80.db"),
+            ("http://localhost:9999/", "localhost-9999.db"),
+            ("http://[fd00::1]:9999", "fd00--1-9999.db"),
+        ] {
+            assert_eq!(name(url), expected);
+        }
+        // Several agents of one server are told apart by a digest, as what is left of a path may be the same.
+        let below = |path: &str| name(&format!("https://a.example/{path}"));
+        assert!(below("agents/one").starts_with("a.example-443-agents-one-"));
+        assert_eq!(below("agents/one"), below("agents/one/.well-known/agent.json"));
+        assert_ne!(below("agents/one"), below("agents-one"));
+        assert_ne!(below("?agent=1"), below("?agent=2"));
+        let long = |last: &str| name(&format!("https://{}.{}.{last}.example/", "a".repeat(60), "b".repeat(60)));
+        assert!(long("one") != long("two") && long("one").len() < 100, "{}", long("one"));
+
+        let nowhere = proxy_database(&Environment::new([("HOME", "")]), "http://localhost:9999");
+        assert_eq!(nowhere.path, Path::new("sabir-proxy-localhost-9999.db"));
     }
 
     #[test]

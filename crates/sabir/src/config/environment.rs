@@ -13,12 +13,16 @@ use crate::cli::CliOptions;
 use super::raw::Raw;
 use super::sections::Config;
 use super::settings::{SETTINGS, Setting};
+use super::upstream_credentials;
 use super::values::nearest;
 
 pub const FILE: &str = "SABIR_CONFIG";
 pub const AGENT: &str = "SABIR_AGENT";
 /// For commands that ask a server; `cli` reads it.
 const TOKEN: &str = "SABIR_TOKEN";
+/// The bearer token for the agent of `sabir proxy` and `sabir import-card`.
+pub const UPSTREAM_TOKEN: &str = "SABIR_UPSTREAM_TOKEN";
+const OWN_NAMES: [&str; 4] = [FILE, AGENT, TOKEN, UPSTREAM_TOKEN];
 const PREFIX: &str = "SABIR_";
 
 /// Every variable that is set to something.
@@ -57,7 +61,7 @@ pub struct VariableSetting {
     pub value: Result<Raw, String>,
 }
 
-/// All settings that `SABIR_` names set, and warnings on names that set nothing.
+/// All settings that `SABIR_` names set, and warnings on names that another one covers.
 pub fn read_variables(environment: &Environment) -> (Vec<VariableSetting>, Vec<String>) {
     let mut set = Vec::new();
     let mut warnings = Vec::new();
@@ -68,14 +72,16 @@ pub fn read_variables(environment: &Environment) -> (Vec<VariableSetting>, Vec<S
         let value = environment.text(&variable).expect("the name was just found").map(Raw::untyped);
         set.push(VariableSetting { setting, variable, value });
     }
-    warnings.extend(unknown_names(environment));
     (set, warnings)
 }
 
-fn unknown_names(environment: &Environment) -> Vec<String> {
+/// Warnings on names that set nothing. Agents may name some for their own secrets.
+pub fn unknown_names(environment: &Environment, config: &Config) -> Vec<String> {
     // A Sabir that is started by a program of another one has that one's mark.
-    let mut known = vec![FILE.to_owned(), AGENT.to_owned(), TOKEN.to_owned(), sabir_agents::process::MARK.to_owned()];
+    let mut known: Vec<String> =
+        OWN_NAMES.iter().copied().chain([sabir_agents::process::MARK]).map(str::to_owned).collect();
     known.extend(SETTINGS.iter().flat_map(Setting::variables));
+    known.extend(config.all_agents().flat_map(upstream_credentials::variables).map(str::to_owned));
     let ours = environment.0.keys().filter(|name| name.starts_with(PREFIX));
     let unknown = ours.filter(|name| !known.contains(name) && !is_service_link(environment, name));
     let warning = |name: &String| {
@@ -131,9 +137,13 @@ mod tests {
     use super::*;
     use crate::cli::{Cli, CliCommand};
     use crate::config::agent_settings::AGENT_SETTINGS;
+    use crate::config::{AgentConfig, AgentKind};
 
     #[test]
     fn names_that_set_nothing_are_warned_of() {
+        let mut agent = AgentConfig::new("a", AgentKind::A2a);
+        agent.remote.upstream.token.variable = Some("SABIR_OF_AN_AGENT".to_owned());
+        let config = Config { agents: vec![agent], ..Config::default() };
         for (variables, expected) in [
             (vec![("SABIR_LISTN", "1")], "unknown environment name SABIR_LISTN; did you mean SABIR_LISTEN?"),
             (vec![("SABIR_BANANA", "1")], "unknown environment name SABIR_BANANA; a setting a.b is SABIR_A_B"),
@@ -144,15 +154,18 @@ mod tests {
             (vec![("SABIR_LISTEN", "1"), ("SABIR_SERVER_LISTEN", "")], ""),
             (vec![("SABIR_PORT", "tcp://10.0.0.1:80"), ("SABIR_SERVICE_HOST", "10.0.0.1")], ""),
             (vec![("SABIR_CONFIG", "x"), ("SABIR_RUN", "1"), ("SABIR_AGENT", "demo"), ("SABIR_TOKEN", "t")], ""),
+            (vec![("SABIR_UPSTREAM_TOKEN", "t"), ("SABIR_OF_AN_AGENT", "t")], ""),
         ] {
-            let (_, warnings) = read_variables(&Environment::new(variables.clone()));
+            let environment = Environment::new(variables.clone());
+            let (_, mut warnings) = read_variables(&environment);
+            warnings.extend(unknown_names(&environment, &config));
             assert_eq!(warnings.join("\n"), expected, "{variables:?}");
         }
     }
 
     #[test]
     fn no_two_settings_share_a_name() {
-        let mut names = vec![FILE.to_owned(), AGENT.to_owned(), TOKEN.to_owned()];
+        let mut names = OWN_NAMES.map(str::to_owned).to_vec();
         names.extend(SETTINGS.iter().flat_map(Setting::variables));
         let count = names.len();
         names.sort();

@@ -11,18 +11,19 @@ use serde_json::json;
 use crate::cli::CliOptions;
 
 use super::agents::{self, Source};
-use super::default_database::default_database;
+use super::default_database::{default_database, proxy_database};
 use super::env_aliases::read_aliases;
-use super::environment::{self, Environment, read_flags, read_variables};
+use super::environment::{self, Environment, read_flags, read_variables, unknown_names};
 use super::file::{self, File, TableKeys, lists_in};
 use super::origin::{Configured, Problem, Problems, SettingValue, ValueOrigin};
 use super::paths::Folders;
+use super::proxy_agent::proxy_agent;
 use super::raw::{Raw, RawEntry};
 use super::routes::{self, AliasRoute};
 use super::sections::{AgentConfig, Config, StoreUrl};
 use super::settings::{SETTINGS, row_of};
 use super::start_checks::{advice, exposed, is_private, only_loopback, readable_credentials, refusal, unanswerable};
-use super::{auth, auth_issuers};
+use super::{auth, auth_issuers, upstream_credentials};
 
 /// The configuration in force.
 #[derive(Debug)]
@@ -46,7 +47,10 @@ pub fn load<N: Into<OsString>, V: Into<OsString>>(
         Err(problem) => File { problems: vec![problem], ..File::default() },
     };
     let (folder, file_name) = file.home_of_server();
-    let database = default_database(&environment, &folder, file_name, Path::exists);
+    let database = match &options.remote {
+        Some(remote) => proxy_database(&environment, &remote.url),
+        None => default_database(&environment, &folder, file_name, Path::exists),
+    };
     let mut loaded = merge(options, &environment, file, &database.path)?;
     if loaded.values.iter().any(|setting| setting.key == STORE && setting.origin == ValueOrigin::Default) {
         loaded.warnings.extend(database.notice);
@@ -82,7 +86,7 @@ pub fn merge(
     }
     warnings.extend_from_slice(&aliases.warnings);
 
-    let (variables, unused) = read_variables(environment);
+    let (variables, ignored) = read_variables(environment);
     for variable in variables {
         let origin = ValueOrigin::Variable(variable.variable);
         let set = match variable.value {
@@ -91,14 +95,18 @@ pub fn merge(
         };
         problems.extend(set.err());
     }
-    warnings.extend(unused);
+    warnings.extend(ignored);
 
     for (key, flag, raw) in read_flags(options) {
         problems.extend(config.set(row_of(&SETTINGS, key), &raw, ValueOrigin::Flag(flag)).err());
     }
 
     let chosen = chosen_kinds(options, environment, &mut problems);
-    let agents = agents::collect(&file, chosen, &aliases, &mut problems, &mut warnings);
+    let proxied = options.remote.as_ref().map(|remote| proxy_agent(remote, environment, &mut problems));
+    let mut agents = agents::collect(&file, proxied, chosen, &aliases, &mut problems, &mut warnings);
+    for agent in &mut agents.agents {
+        problems.extend(upstream_credentials::read_variables(agent, environment));
+    }
     if agents.source == Source::InsteadOfFile {
         warnings.extend(routes::drop_those_of_the_file(&mut config));
     }
@@ -126,6 +134,8 @@ pub fn merge(
     warnings.extend(advice(&config.subject.server));
     warnings.extend(readable_credentials(&config.subject.server, config.subject.auth.has_headers()));
     warnings.extend(unanswerable(&config.subject));
+    warnings.extend(upstream_credentials::unencrypted(&config.subject));
+    warnings.extend(unknown_names(environment, &config.subject));
     complete_tell_stderr(&mut config);
     Problems::check(problems)?;
     Ok(LoadedConfig { config: config.subject, values: config.values, warnings })

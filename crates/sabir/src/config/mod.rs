@@ -19,6 +19,7 @@ mod raw;
 mod remote_agents;
 mod secrets;
 mod table_values;
+mod upstream_credentials;
 mod values;
 
 mod default_database;
@@ -32,6 +33,7 @@ mod alias_agents;
 mod auth_issuers;
 mod env_aliases;
 mod programs;
+mod proxy_agent;
 mod routes;
 
 mod schema;
@@ -42,10 +44,11 @@ mod start_checks;
 mod tests;
 
 pub use addresses::host_of_url;
-pub use agents::default_of;
+pub use agents::{check_agent_id, default_of};
 pub use auth::check_credential;
 pub use layers::{LoadedConfig, load};
 pub use origin::Problems;
+pub use proxy_agent::remote_agent;
 pub use schema::schema;
 pub use sections::*;
 pub use show::{Audience, show};

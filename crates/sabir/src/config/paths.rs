@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::origin::{Configured, Problem, SettingValue, ValueOrigin};
 use super::raw::Raw;
-use super::sections::{Config, ProgramConfig, ServerSection, StoreUrl};
+use super::sections::{Config, ProgramConfig, ServerSection, StoreUrl, UpstreamConfig};
 use super::values::ValueKind;
 
 /// Where tasks are kept: `sqlite:PATH` or `memory:`.
@@ -46,8 +46,16 @@ pub fn folder() -> ValueKind<PathBuf> {
 }
 
 pub fn pem_file() -> ValueKind<PathBuf> {
-    ValueKind::new(json!({"type": "string"}), |raw| {
-        let path = raw.as_text().filter(|path| !path.is_empty()).ok_or_else(|| raw.unexpected("a PEM file"))?;
+    file("a PEM file")
+}
+
+pub fn token_file() -> ValueKind<PathBuf> {
+    file("a file with a token")
+}
+
+fn file(expected: &'static str) -> ValueKind<PathBuf> {
+    ValueKind::new(json!({"type": "string"}), move |raw| {
+        let path = raw.as_text().filter(|path| !path.is_empty()).ok_or_else(|| raw.unexpected(expected))?;
         Ok((PathBuf::from(path), json!(path)))
     })
 }
@@ -125,6 +133,23 @@ impl Folders<'_> {
                 values.complete(&key("command"), "command", &mut [&mut path]);
                 *program = path.to_string_lossy().into_owned();
                 values.show(&key("command"), json!(command));
+            }
+        }
+        for agent in subject.agents.iter_mut().chain(&mut subject.routed_agents) {
+            let UpstreamConfig { token_file, oauth, client_certificate, client_key, ca, .. } =
+                &mut agent.remote.upstream;
+            for (leaf, path) in [
+                ("token_file", token_file),
+                ("oauth_subject_token_file", &mut oauth.subject_token_file),
+                ("client_certificate", client_certificate),
+                ("client_key", client_key),
+                ("ca", ca),
+            ] {
+                if let Some(path) = path {
+                    let key = format!("agent.{}.{leaf}", agent.id);
+                    values.complete(&key, leaf, &mut [path]);
+                    values.show(&key, json!(path.display().to_string()));
+                }
             }
         }
         values.problems

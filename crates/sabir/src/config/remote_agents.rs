@@ -2,9 +2,10 @@
 
 use sabir_outbound::{Binding, ProtocolVersion, Target};
 
-use super::origin::{Configured, Problem};
+use super::origin::{Configured, Problem, ValueOrigin};
 use super::sections::AgentConfig;
 use super::settings::{ForWhom, Setting};
+use super::upstream_credentials::{self, upstream_settings};
 use super::values::*;
 
 type Row = Setting<AgentConfig>;
@@ -31,17 +32,21 @@ pub fn remote_settings() -> Vec<Row> {
         Row::new("unreachable_timeout", "5m", interval(), |agent| &mut agent.remote.unreachable_timeout)
             .help("A task fails when the remote agent could not be reached for this long."),
     ];
-    rows.into_iter().map(|row| row.only_for(ForWhom::Remotes)).collect()
+    rows.into_iter().chain(upstream_settings()).map(|row| row.only_for(ForWhom::Remotes)).collect()
 }
 
 /// What is wrong with such an agent.
 pub fn check(agent: &Configured<AgentConfig>) -> Vec<Problem> {
-    if agent.subject.remote.url.is_some() {
-        return Vec::new();
+    let origin = &agent.value("kind").origin;
+    match (&agent.subject.remote.url, origin) {
+        (Some(_), _) => return upstream_credentials::check(agent),
+        // The address of `sabir proxy` has been complained of.
+        (None, ValueOrigin::Flag(_)) => return Vec::new(),
+        (None, _) => {}
     }
     let words =
         "is \"a2a\", which needs the address of the remote agent; add url = \"https://...\", or use `sabir proxy URL`";
-    vec![Problem::of(&agent.value("kind").origin, "kind", words)]
+    vec![Problem::of(origin, "kind", words)]
 }
 
 pub fn remote_url() -> ValueKind<String> {
@@ -54,5 +59,5 @@ fn version() -> ValueKind<ProtocolVersion> {
 }
 
 fn transport() -> ValueKind<Binding> {
-    choice(&[("jsonrpc", Binding::JsonRpc), ("http+json", Binding::HttpJson)])
+    choice(&[("jsonrpc", Binding::JsonRpc), ("http+json", Binding::HttpJson)]).called("jsonrpc or http+json")
 }

@@ -3,8 +3,9 @@
 use sabir_model::Base64;
 use sabir_outbound::jose::CardKey;
 use sabir_outbound::webhooks::{SealKey, SigningKey};
-use serde_json::json;
+use serde_json::{Value, json};
 
+use super::raw::{Raw, RawEntry};
 use super::sections::Secret;
 use super::values::ValueKind;
 
@@ -39,6 +40,37 @@ pub fn hmac_secret() -> ValueKind<Secret> {
 
 /// A shorter secret can be guessed from one delivery.
 const SHORTEST: usize = 16;
+
+/// A token, a key or a secret that somebody else made.
+pub fn given_secret() -> ValueKind<Secret> {
+    secret("a text that is not empty", |text| !text.is_empty())
+}
+
+/// To the letter, and it may be empty.
+pub fn password() -> ValueKind<Secret> {
+    ValueKind::new(json!({"type": "string"}), |raw| match raw {
+        Raw::Text(text) | Raw::Untyped(text) => Ok((Secret::new(text), json!("(not shown)"))),
+        _ => Err("does not fit; expected a text".to_owned()),
+    })
+}
+
+/// A table of texts, whose names alone are shown.
+pub fn secret_table() -> ValueKind<Vec<(String, Secret)>> {
+    let schema = json!({"type": "object", "additionalProperties": {"type": "string"}});
+    ValueKind::new(schema, |raw| {
+        let expected = "does not fit; expected a table of texts, such as { X-Team = \"a\" }";
+        let Raw::Table(table) = raw else { return Err(expected.to_owned()) };
+        let mut values = Vec::new();
+        for RawEntry { key: name, value, .. } in &table.entries {
+            let Some(text) = value.as_text() else {
+                return Err(format!("holds {}, which is no text; put its value in quotes", Raw::Text(name.clone())));
+            };
+            values.push((name.clone(), Secret::new(text)));
+        }
+        let shown: Value = values.iter().map(|(name, _)| (name.clone(), json!("(not shown)"))).collect();
+        Ok((values, shown))
+    })
+}
 
 fn secret(expected: &str, fits: fn(&str) -> bool) -> ValueKind<Secret> {
     let words = format!("does not fit; expected {expected}");

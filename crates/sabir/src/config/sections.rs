@@ -13,6 +13,7 @@ use sabir_agents::prompt::Approve;
 use sabir_agents::routing::Profile;
 use sabir_engine::{AuditKeep, RetentionPolicy};
 use sabir_model::{Extension, Skill};
+use sabir_outbound::credentials::ApiKeyPlace;
 use sabir_outbound::{Binding, Ports, ProtocolVersion};
 use sabir_server::jwt::JwtSettings;
 use sabir_server::{AddressRange, ClientAuth, Credential, Digest, Grant};
@@ -248,6 +249,56 @@ pub struct RemoteConfig {
     pub tenant: Option<String>,
     pub card_refresh: Duration,
     pub unreachable_timeout: Duration,
+    pub upstream: UpstreamConfig,
+}
+
+/// What a remote agent is shown of this server: one credential at most, fixed headers, a certificate.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct UpstreamConfig {
+    pub token: SecretInput,
+    pub token_file: Option<PathBuf>,
+    pub api_key: SecretInput,
+    pub api_key_name: String,
+    pub api_key_in: ApiKeyPlace,
+    pub user: Option<String>,
+    pub password: SecretInput,
+    pub oauth: UpstreamOauth,
+    pub headers: Vec<(String, Secret)>,
+    /// PEM files; both of the first two or neither.
+    pub client_certificate: Option<PathBuf>,
+    pub client_key: Option<PathBuf>,
+    pub ca: Option<PathBuf>,
+}
+
+/// How tokens for a remote agent are fetched.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct UpstreamOauth {
+    pub token_url: Option<String>,
+    pub client_id: Option<String>,
+    pub client_secret: SecretInput,
+    pub client_auth: OauthClientAuth,
+    pub scopes: Vec<String>,
+    pub audience: Vec<String>,
+    pub resource: Vec<String>,
+    /// With it a token is exchanged for another one (RFC 8693).
+    pub subject_token_file: Option<PathBuf>,
+    pub subject_token_type: Option<String>,
+}
+
+/// Where the secret of a client stands in the request for a token.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub enum OauthClientAuth {
+    #[default]
+    Basic,
+    Post,
+}
+
+/// A secret that is written down, or the variable that has it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SecretInput {
+    /// Also that of the variable, if it is set.
+    pub value: Option<Secret>,
+    pub variable: Option<String>,
 }
 
 /// How an agent runs its program.

@@ -1,5 +1,5 @@
 //! What `serve` checks before it starts: that it is not open to other machines by accident, that its TLS files can be used,
-//! and that this machine has the programs, folders and repositories that the agents need.
+//! and that this machine has the programs, folders, repositories and credentials that the agents need.
 //!
 //! `sabir config` shows a configuration that fails these checks; `serve` asks here first. The one line of each problem
 //! says what is missing, which setting wants it, and what to do.
@@ -13,6 +13,7 @@ use sabir_agents::program::settings::{Isolation, Kind};
 use sabir_server::{ClientAuth, ClientCertificates, Tls, TlsFile, TlsSettings};
 
 use crate::machine::Machine;
+use crate::upstream::{self, UnusableSetting};
 
 use super::layers::LoadedConfig;
 use super::origin::{Problem, Problems, ValueOrigin};
@@ -42,7 +43,7 @@ impl LoadedConfig {
         }
     }
 
-    /// Refuses agents whose programs, folders or repositories are not on this machine.
+    /// Refuses agents whose programs, folders, repositories or credentials are not on this machine.
     pub fn check_requirements(&self, machine: &Machine) -> Result<(), Problems> {
         Problems::check(self.config.all_agents().flat_map(|agent| self.missing(agent, machine)).collect())
     }
@@ -53,11 +54,15 @@ impl LoadedConfig {
     }
 
     fn missing(&self, agent: &AgentConfig, machine: &Machine) -> Vec<Problem> {
-        let AgentKind::Program(kind) = agent.kind else { return Vec::new() };
         let problem = |Missing { key, words }: Missing| {
             Problem::of(self.origin(&format!("agent.{}.{key}", agent.id)), key, &words)
         };
-        missing(agent, kind, machine).into_iter().map(problem).collect()
+        let missing = match agent.kind {
+            AgentKind::Program(kind) => missing(agent, kind, machine),
+            AgentKind::A2a => upstream::check(&agent.remote, machine).err().into_iter().map(Missing::from).collect(),
+            AgentKind::Demo | AgentKind::Conformance => Vec::new(),
+        };
+        missing.into_iter().map(problem).collect()
     }
 
     fn origin(&self, key: &str) -> &ValueOrigin {
@@ -215,6 +220,12 @@ pub fn unanswerable(config: &Config) -> Vec<String> {
 struct Missing {
     key: &'static str,
     words: String,
+}
+
+impl From<UnusableSetting> for Missing {
+    fn from(UnusableSetting { key, words }: UnusableSetting) -> Self {
+        Missing { key, words }
+    }
 }
 
 fn missing(agent: &AgentConfig, kind: Kind, machine: &Machine) -> Vec<Missing> {

@@ -55,6 +55,13 @@ pub fn variable_name() -> ValueKind<String> {
     })
 }
 
+/// The name of one variable.
+pub fn variable() -> ValueKind<String> {
+    ValueKind::of_text("the name of a variable, such as \"UPSTREAM_TOKEN\"", |name| {
+        is_variable(name).then(|| name.to_owned())
+    })
+}
+
 /// `{ agent = "id", model = "name" }`, or the id alone; in the environment `id` or `id model`.
 pub fn route() -> ValueKind<Option<RouteConfig>> {
     let table = json!({

@@ -8,8 +8,10 @@ pub mod documents;
 mod environment_aliases;
 mod file_text;
 mod programs;
+mod proxy;
 mod push;
 mod routes;
+mod upstream_credentials;
 
 use std::path::Path;
 use std::time::Duration;
@@ -108,7 +110,7 @@ sabir.toml:8: log.format is \"xml\"; expected text or json
 SABIR_SERVER_GRACE is \"soon\"; expected a duration such as \"20m\", \"1h30m\", \"500ms\" or 30 (seconds), at most 36500d
 SABIR_COMPAT_STRICT is \"maybe\"; expected true or false
 --store is \"mysql:x\"; expected \"sqlite:PATH\" or \"memory:\"
---agent is \"a2a\", which comes in a later version";
+--agent is \"a2a\", which needs the address of the remote agent; use `sabir proxy URL`";
     assert_eq!(outcome(&options, &variables, file, ""), expected);
 }
 

@@ -56,7 +56,11 @@ fn configuration_errors_exit_with_2_and_one_line_each() {
         ("serve --config none.toml", &[], "sabir: none.toml: cannot read the configuration file from --config: "),
         ("serve", &[("SABIR_STORE", "x")], "sabir: SABIR_STORE is \"x\"; expected "),
         ("serve --listen 0.0.0.0:0", &[], "sabir: --listen: other machines can reach 0.0.0.0:0, "),
-        ("serve --agent a2a", &[], "sabir: --agent is \"a2a\", which comes in a later version"),
+        (
+            "serve --agent a2a",
+            &[],
+            "sabir: --agent is \"a2a\", which needs the address of the remote agent; use `sabir proxy URL`",
+        ),
     ] {
         let (code, output, errors) = sabir(directory.path(), arguments, variables);
         let last = errors.lines().last().unwrap_or_default();

@@ -127,8 +127,12 @@ fn contradicting_settings_of_an_agent_are_refused() {
             "kind = 'demo'\nworkspace = '/x'",
             "sabir.toml:4: workspace is for programs; an agent of kind demo has no use for it",
         ),
-        // A kind that does not exist is complaint enough.
-        ("kind = 'a2a'\nworkspace = '/x'", "sabir.toml:3: kind is \"a2a\", which comes in a later version"),
+        (
+            "kind = 'a2a'\nworkspace = '/x'",
+            "sabir.toml:3: kind is \"a2a\", which needs the address of the remote agent; add url = \"https://...\", \
+             or use `sabir proxy URL`\n\
+             sabir.toml:4: workspace is for programs; an agent of kind a2a has no use for it",
+        ),
         (
             "kind = 'codex'\napprove = 'al'",
             "sabir.toml:4: approve is \"al\"; expected ask or all or none; did you mean \"all\"?",
