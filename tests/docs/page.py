@@ -74,11 +74,12 @@ class Page:
 
     def _serve(self, command, expected, where):
         """Starts a server in this terminal, in the place of one that had the same address, and opens a new terminal."""
-        if '--port' not in command and '--listen' not in command:
-            for terminal in self.terminals:
-                if terminal.is_busy:
-                    terminal.interrupt()
+        is_default = '--port' not in command and '--listen' not in command
+        for other in self.terminals:
+            if is_default and other.is_busy and other.has_default_address:
+                other.interrupt()
         terminal = self.terminal
+        terminal.has_default_address = is_default
         printed = terminal.serve(command, lambda printed: READY in printed, SECONDS_TO_START)
         assert shown.matches(expected or '...', printed, is_whole=False), (
             f'{where}: the server printed: {shown.plain(printed)} -- the page shows: {expected}'
@@ -106,7 +107,7 @@ class Page:
 
 
 # A command that stays: the program itself, or cargo that ends with it.
-SERVER = re.compile(r'(^|&& )sabir serve\b[^&]*$')
+SERVER = re.compile(r'(^|&& )sabir (serve|proxy)\b[^&]*$')
 
 
 def is_server(command):

@@ -6,7 +6,7 @@ Each page is one case with a home folder, a port and a database of its own. Its 
 
 - `sh` runs and must succeed. `console` runs the lines that begin with `$ `; what is shown below a command must be its
   output (`...` stands for anything, and white space does not count).
-- A block that ends with `sabir serve` keeps its terminal busy, so the blocks after it run in a second one.
+- A block that ends with `sabir serve` or `sabir proxy` keeps its terminal busy, so the blocks after it run in a second one.
 - `file=NAME` behind a block's language saves the block as that file, as the page tells its reader to do. An `nginx` or
   `caddyfile` file starts that proxy on it, and systemd checks an `ini` file.
 - `no-run="reason"` is not run. There may be only so many of those.

@@ -32,6 +32,7 @@ class Terminal:
         self.count = 0
         self.printed = ''
         self.is_busy = False
+        self.has_default_address = False  # of the server that keeps it busy
         self.screen, inside = pty.openpty()
         commands_in, self.commands = os.pipe()
         self.answers, answers_out = os.pipe()
