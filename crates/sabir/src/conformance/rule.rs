@@ -4,8 +4,8 @@ use sabir_wire::{Binding, PeerProtocol, ProtocolVersion};
 
 use super::{
     rules_access, rules_asking, rules_bindings, rules_capabilities, rules_card, rules_card_interfaces,
-    rules_card_security, rules_envelope, rules_errors, rules_lists, rules_objects, rules_push,
-    rules_push_delivery, rules_requests, rules_running, rules_streams, rules_tasks, rules_versions,
+    rules_card_security, rules_envelope, rules_errors, rules_lists, rules_objects, rules_push, rules_push_delivery,
+    rules_requests, rules_running, rules_streams, rules_tasks, rules_versions,
 };
 
 #[derive(Debug)]

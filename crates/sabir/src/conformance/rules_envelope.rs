@@ -205,7 +205,12 @@ fn judge_id(probe: &Probe<'_>, id: Option<&Value>, expected: &ResponseId, eviden
         Some(Value::Null) if matches!(expected, ResponseId::NullOr(_)) => ledger.pass(&RPC_ID),
         // Where the request could not be read, some servers leave the id out.
         None if matches!(expected, ResponseId::NullOr(_)) => {
-            ledger.fail_as(Level::Note, &RPC_ID, "the refusal of a broken request has no id; it should be null", evidence);
+            ledger.fail_as(
+                Level::Note,
+                &RPC_ID,
+                "the refusal of a broken request has no id; it should be null",
+                evidence,
+            );
         }
         Some(id) if plain(id) == plain(expected_id) => {
             ledger.fail(&RPC_ID_TYPE, format!("the id {expected_id} came back as {id}"), evidence);

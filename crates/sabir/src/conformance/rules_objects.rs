@@ -100,7 +100,9 @@ pub fn observe(probe: &Probe<'_>, asked: &Asked) {
             let each = result.json.as_array().into_iter().flatten();
             each.flat_map(|config| shapes_v03::PUSH_CONFIG.check(config, "result[]")).collect()
         }
-        _ => shape_of(probe, operation, &result.json).map(|shape| shape.check(&result.json, "result")).unwrap_or_default(),
+        _ => shape_of(probe, operation, &result.json)
+            .map(|shape| shape.check(&result.json, "result"))
+            .unwrap_or_default(),
     };
     let is_named = !found.is_empty() || is_bare;
     judge(probe, found, &evidence);

@@ -49,8 +49,7 @@ pub async fn check(probe: &Probe<'_>, text: &str) {
     let Call::Send(mut send) = calls::send(probe.tenant(), text, new_place(probe), Delivery::WhenSettled) else {
         return;
     };
-    send.push =
-        Some(PushConfig { id: None, task: None, url: receiver.url(), token: None, authentication: None });
+    send.push = Some(PushConfig { id: None, task: None, url: receiver.url(), token: None, authentication: None });
     let Some(asked) = probe.ask(&Call::Send(send)).await else { return };
     if asked.task().is_none() {
         return skip(match asked.refusal() {

@@ -237,9 +237,10 @@ fn judge_end(probe: &Probe<'_>, log: &StreamLog) {
     if log.frames.iter().any(|frame| matches!(frame.content, FrameContent::Message)) {
         return judge_closed(probe, log, &evidence);
     }
-    let status_at = log.frames.iter().position(|frame| {
-        matches!(frame.content, FrameContent::Status { state, .. } if state.is_terminal())
-    });
+    let status_at = log
+        .frames
+        .iter()
+        .position(|frame| matches!(frame.content, FrameContent::Status { state, .. } if state.is_terminal()));
     let Some(end) = status_at.or_else(|| log.terminal_at()) else {
         let last = log.frames.iter().rev().find_map(StreamFrame::state);
         return match last {

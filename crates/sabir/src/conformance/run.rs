@@ -14,8 +14,8 @@ use super::rules_versions::OffersV03;
 use super::server::{Access, Promises};
 use super::{
     calls, report, rules_access, rules_asking, rules_bindings, rules_capabilities, rules_card, rules_card_interfaces,
-    rules_card_security, rules_errors, rules_lists, rules_push, rules_push_delivery, rules_requests, rules_running, rules_streams,
-    rules_tasks, rules_versions,
+    rules_card_security, rules_errors, rules_lists, rules_push, rules_push_delivery, rules_requests, rules_running,
+    rules_streams, rules_tasks, rules_versions,
 };
 use crate::cli::CheckOptions;
 use crate::config::Audience;

@@ -149,7 +149,10 @@ mod tests {
         runtime.block_on(async {
             for (request, expected) in [
                 ("POST /x HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", "{}"),
-                ("POST /x HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n3\r\n{\"a\r\n4;x\r\n\":1}\r\n0\r\n\r\n", "{\"a\":1}"),
+                (
+                    "POST /x HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n3\r\n{\"a\r\n4;x\r\n\":1}\r\n0\r\n\r\n",
+                    "{\"a\":1}",
+                ),
                 ("POST /x HTTP/1.1\r\nHost: a\r\n\r\n", ""),
             ] {
                 let mut receiver = WebhookReceiver::start().await.unwrap();
