@@ -9,6 +9,7 @@ use super::CliOptions;
 #[command(next_help_heading = "Remote agent")]
 pub struct RemoteOptions {
     /// The remote agent: its server, such as https://agents.example.com, or its card
+    #[arg(help_heading = None)]
     pub url: String,
 
     /// The bearer token to show it. Rather in the environment, since others see command lines [env: SABIR_UPSTREAM_TOKEN]
@@ -78,8 +79,8 @@ pub const PROXY_HELP: &str = "Examples:
   sabir proxy https://agents.example.com --endpoint https://agents.example.com/rpc --a2a-version 0.3
 
 It is `sabir serve` with one agent, whose id is `remote` and which stands for the agent at URL: clients of every protocol
-version can call it, its tasks are stored, its streams resume, and its webhooks are delivered again. Callers' own
-credentials are never passed on.
+version can call it, its tasks are stored, streams resume, and webhooks are tried until they arrive. Callers' own credentials
+are never passed on.
 
 On a terminal it looks at the card first and says what it found. An agent that cannot be reached yet is tried again while
 the server runs. All flags, variables and files of `serve` count, but for the agents of the file; what else can be said
