@@ -26,6 +26,7 @@ const KNOWN: &[KnownDeviation] = &[
     known("errors.cancel-finished", V02, None, "the Python SDK 0.2"),
     known("history.limit", V02, None, "the Python SDK 0.2"),
     known("send.immediate", V02, None, "the Python SDK 0.2"),
+    known("push.list", V03, Some(Binding::HttpJson), "the Python SDK 0.3"),
     known("subscribe.unknown", V03, Some(Binding::HttpJson), "the JavaScript SDK 0.3"),
 ];
 

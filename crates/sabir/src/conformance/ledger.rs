@@ -89,6 +89,11 @@ impl Ledger {
         self.entries.borrow().iter().any(is_failed)
     }
 
+    pub fn has_passed(&self, rule: &'static Rule) -> bool {
+        let is_passed = |entry: &Entry| entry.rule.id == rule.id && matches!(entry.verdict, Verdict::Passed);
+        self.entries.borrow().iter().any(is_passed)
+    }
+
     pub fn is_judged(&self, rule: &'static Rule) -> bool {
         self.entries.borrow().iter().any(|entry| entry.rule.id == rule.id)
     }

@@ -40,7 +40,7 @@ pub struct Probe<'s> {
 pub enum Opened {
     Stream(Box<OpenStream>),
     /// By one answer, such as an error.
-    Answer(Asked),
+    Answer(Box<Asked>),
 }
 
 impl<'s> Probe<'s> {
@@ -160,7 +160,7 @@ impl<'s> Probe<'s> {
             let (task, response_id, tried) = (task.clone(), response_id.clone(), tried.clone());
             let elapsed = started.elapsed();
             let exchange = Exchange { operation, task, response_id, judged, tried, answer, elapsed };
-            Some(Opened::Answer(self.judged(exchange)))
+            Some(Opened::Answer(Box::new(self.judged(exchange))))
         };
         let mut response = match opened {
             Ok(response) => response,

@@ -115,7 +115,14 @@ fn read(protocol: PeerProtocol, exchange: &Exchange, answered: &Answered) -> Rea
         Ok(Received { response, violation }) => {
             Reading::Result(Box::new(ReadResult { response, json: result_of(protocol, whole), violation }))
         }
-        Err(error) if error.kind == PeerErrorKind::Malformed => Reading::Unreadable(error.message),
+        Err(error) if error.kind == PeerErrorKind::Malformed => {
+            // Whatever the body is, the status of HTTP says that the call was refused.
+            let by_status = protocol.read_response(exchange.operation, exchange.task.as_ref(), answered.status, b"");
+            match by_status {
+                Err(refusal) if !answered.is_success() => refused(refusal, whole),
+                _ => Reading::Unreadable(error.message),
+            }
+        }
         Err(error) => {
             let object = whole.get_mut("error").filter(|error| error.is_object()).map(Value::take).unwrap_or(whole);
             refused(PeerError { status: answered.status, ..error }, object)

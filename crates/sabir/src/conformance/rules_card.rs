@@ -1,6 +1,6 @@
 //! The card as a document: where it is, how it is served, and what it must have.
 
-use http::header;
+use http::{HeaderMap, header};
 use sabir_outbound::{Client, DialError, Request};
 use serde_json::Value;
 
@@ -78,6 +78,7 @@ pub struct CardDocument {
     pub place: CardPlace,
     pub json: Value,
     pub text: String,
+    pub headers: HeaderMap,
     pub evidence: Evidence,
 }
 
@@ -118,7 +119,7 @@ pub async fn fetch(access: &Access, client: &Client, ledger: &Ledger) -> Result<
         ledger.pass(&JSON);
         judge_head(ledger, &answered, &evidence);
         let text = String::from_utf8_lossy(&answered.body).into_owned();
-        return Ok(CardDocument { url, place, json, text, evidence });
+        return Ok(CardDocument { url, place, json, text, headers: answered.headers, evidence });
     }
     let is_there = |evidence: &&Evidence| evidence.got.starts_with("HTTP 200");
     match tried.iter().find(is_there) {
@@ -167,13 +168,16 @@ fn judge_head(ledger: &Ledger, answered: &Answered, evidence: &Evidence) {
         Some(other) => ledger.fail(&CONTENT_TYPE, format!("the card has the type {other}"), evidence),
         None => ledger.fail(&CONTENT_TYPE, "the card has no Content-Type", evidence),
     }
-    let missing: Vec<&str> =
-        ["cache-control", "etag"].into_iter().filter(|name| !answered.headers.contains_key(*name)).collect();
-    let names = missing.join(" and no ");
-    ledger.judge(&CACHING, (!missing.is_empty()).then(|| format!("the card comes with no {names}")), evidence);
 }
 
-/// Judges what the card says of itself. `newest` tells whether it is one of 0.3 or later.
+fn judge_caching(document: &CardDocument, ledger: &Ledger) {
+    let is_missing = |name: &&str| !document.headers.contains_key(*name);
+    let missing: Vec<&str> = ["cache-control", "etag"].into_iter().filter(is_missing).collect();
+    let fault = (!missing.is_empty()).then(|| format!("the card comes with no {}", missing.join(" and no ")));
+    ledger.judge(&CACHING, fault, &document.evidence);
+}
+
+/// Judges what the card says of itself.
 pub fn check(document: &CardDocument, ledger: &Ledger) {
     let CardDocument { json, place, evidence, url, .. } = document;
     let is_v1 = json.get("supportedInterfaces").is_some() || json.get("supported_interfaces").is_some();
@@ -189,6 +193,10 @@ pub fn check(document: &CardDocument, ledger: &Ledger) {
         (false, true) => (&shapes_card::V01, &shapes_card::SKILL_V01),
         (false, false) => (&shapes_card::V03, &shapes_card::SKILL_V1),
     };
+    match is_v1 {
+        true => judge_caching(document, ledger),
+        false => ledger.skip(&CACHING, "the card is of a version without this rule"),
+    }
     ledger.pass(&MEMBERS);
     ledger.pass(&TYPES);
     for Difference { fault, words } in card.check(json, "") {

@@ -124,7 +124,7 @@ pub fn observe(probe: &Probe<'_>, asked: &Asked) {
     let is_foreign = matches!(answered.status, 401 | 403 | 407 | 421 | 429 | 502..=504);
     let json = answered.json();
     if probe.is_json_rpc() {
-        if is_foreign && !json.as_ref().is_some_and(|json| json.get("jsonrpc").is_some()) {
+        if is_foreign && json.as_ref().is_none_or(|json| json.get("jsonrpc").is_none()) {
             return;
         }
         observe_rpc(probe, asked, answered, json.as_ref(), &evidence);
@@ -161,7 +161,13 @@ fn observe_rpc(probe: &Probe<'_>, asked: &Asked, answered: &Answered, json: Opti
     }
     match json {
         Some(json) if json.is_object() => {
-            judge_envelope(probe, json, &asked.exchange.response_id, asked.exchange.operation, evidence);
+            let (ResponseId::Same(id) | ResponseId::NullOr(id)) = &asked.exchange.response_id;
+            // A request may be refused before its body is read.
+            let response_id = match answered.status {
+                401 | 403 | 413 | 415 | 429 => ResponseId::NullOr(id.clone()),
+                _ => asked.exchange.response_id.clone(),
+            };
+            judge_envelope(probe, json, &response_id, asked.exchange.operation, evidence);
         }
         _ => ledger.fail(&RESULT_OR_ERROR, "the answer is no JSON object", evidence),
     }
@@ -238,9 +244,12 @@ fn observe_http(probe: &Probe<'_>, asked: &Asked, answered: &Answered, evidence:
         return;
     }
     let is_error_of_v0 = is_refused && !probe.is_v1();
+    // An error that is no JSON has no body at all, which is judged below.
+    let is_json = answered.json().is_some();
     match answered.content_type().map(media_type).as_deref() {
         Some("application/json" | "application/a2a+json") => ledger.pass(&HTTP_CONTENT_TYPE),
         Some("application/problem+json") if is_error_of_v0 => ledger.pass(&HTTP_CONTENT_TYPE),
+        _ if is_refused && !is_json => {}
         Some(other) => ledger.fail(&HTTP_CONTENT_TYPE, format!("the answer has the type {other}"), evidence),
         None => ledger.fail(&HTTP_CONTENT_TYPE, "the answer has no Content-Type", evidence),
     }
@@ -309,9 +318,9 @@ fn observe_error(probe: &Probe<'_>, operation: Operation, error: &WireError, evi
 }
 
 fn judge_error_info(probe: &Probe<'_>, error: &WireError, evidence: &Evidence) {
-    let details = error.details().into_iter().flatten();
+    let mut details = error.details().into_iter().flatten();
     let is_info = |detail: &&Value| detail["@type"].as_str().is_some_and(|name| name.ends_with("google.rpc.ErrorInfo"));
-    let info = details.filter(is_info).next();
+    let info = details.find(is_info);
     let level = if probe.is_json_rpc() { Level::Warning } else { Level::Error };
     match info {
         None => probe.ledger.fail_as(level, &ERROR_INFO, "the error has no ErrorInfo", evidence),

@@ -1,8 +1,8 @@
 //! Webhooks of tasks: their configs are set, read, listed and deleted.
 //!
-//! The URL is one that nobody can be called at: the config is set on a task that waits, and is deleted before anything happens
-//! to it. A finished task has to do if there is no other; then the host does not even exist, since some servers tell a
-//! webhook of an end that came before it.
+//! Nobody is called: the config is set on a task that waits, and is deleted before anything happens to it. Where that cannot
+//! be (a finished task, whose end some servers tell to webhooks that come later; a version without a delete), the host does
+//! not even exist, although careful servers refuse such a URL.
 
 use sabir_model::{PushConfigId, TaskId};
 use sabir_wire::{PeerErrorKind, ProtocolVersion};
@@ -65,12 +65,13 @@ pub static DELETE_TWICE: Rule = Rule {
     remedy: "answer a delete of a config that is not there as a success",
 };
 
-const WAITING_URL: &str = "https://example.com/sabir-check-never-called";
-const FINISHED_URL: &str = "https://sabir-check.invalid/never-called";
+const REAL_URL: &str = "https://example.com/sabir-check-never-called";
+const NOWHERE: &str = "https://sabir-check.invalid/never-called";
 
 pub async fn check(probe: &Probe<'_>) {
     let waiting = probe.scene.waiting();
-    let url = if waiting.is_some() { WAITING_URL } else { FINISHED_URL };
+    let can_delete = probe.is_v1() || probe.version() == ProtocolVersion::V0_3 && probe.is_json_rpc();
+    let url = if waiting.is_some() && can_delete { REAL_URL } else { NOWHERE };
     let Some(task) = waiting.or_else(|| probe.scene.finished()) else {
         let why = "there is no task to set a webhook on";
         probe.ledger.skip(&rules_capabilities::PUSH, why);
@@ -87,12 +88,13 @@ pub async fn check(probe: &Probe<'_>) {
     }
     let id = judge_create(probe, &task.id, &id, url, &set);
     check_get(probe, &task.id, &id, url).await;
-    if probe.version() == ProtocolVersion::V0_1 {
-        return;
-    }
     check_list(probe, &task.id, url).await;
     check_unknown(probe, &task.id).await;
     check_delete(probe, &task.id, &id).await;
+    // The task goes on, and nobody is to be called for that.
+    if url == REAL_URL && !probe.ledger.has_passed(&DELETE) {
+        probe.ask(&calls::set_push(probe.tenant(), &task.id, Some(&id), NOWHERE)).await;
+    }
 }
 
 /// The id that the config got.
@@ -147,6 +149,9 @@ async fn check_list(probe: &Probe<'_>, task: &TaskId, url: &str) {
 }
 
 async fn check_unknown(probe: &Probe<'_>, task: &TaskId) {
+    if !UNKNOWN.is_for(probe.protocol()) {
+        return;
+    }
     let id = PushConfigId::parse("sabir-check-unknown").expect("short words are an id");
     let Some(asked) = probe.ask(&calls::get_push(probe.tenant(), task, Some(&id))).await else { return };
     let fault = match asked.refusal().map(|error| error.kind) {

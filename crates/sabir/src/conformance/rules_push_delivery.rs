@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sabir_model::{Call, Delivery, PushConfig};
+use sabir_model::{Call, Delivery, PushConfig, PushConfigId};
 use serde_json::Value;
 
 use super::calls;
@@ -36,6 +36,8 @@ pub static BODY: Rule = Rule {
 
 /// How long a server may take to call a webhook on its own machine.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// After so long without a call there will be no more.
+const QUIET: Duration = Duration::from_millis(200);
 
 pub async fn check(probe: &Probe<'_>, text: &str) {
     let skip = |why: &str| probe.ledger.skip_all(RULES, why);
@@ -49,14 +51,16 @@ pub async fn check(probe: &Probe<'_>, text: &str) {
     let Call::Send(mut send) = calls::send(probe.tenant(), text, new_place(probe), Delivery::WhenSettled) else {
         return;
     };
-    send.push = Some(PushConfig { id: None, task: None, url: receiver.url(), token: None, authentication: None });
+    let id = PushConfigId::parse("sabir-check").expect("short words are an id");
+    let (url, config) = (receiver.url(), Some(id.clone()));
+    send.push = Some(PushConfig { id: config, task: None, url, token: None, authentication: None });
     let Some(asked) = probe.ask(&Call::Send(send)).await else { return };
-    if asked.task().is_none() {
+    let Some(task) = asked.task() else {
         return skip(match asked.refusal() {
             Some(_) => "the server does not call webhooks on its own machine",
             None => "the agent answers with a message, without a task",
         });
-    }
+    };
     let posted = receiver.next(PATIENCE.min(probe.patience())).await;
     let tried = asked.exchange.tried.clone();
     match posted {
@@ -71,6 +75,9 @@ pub async fn check(probe: &Probe<'_>, text: &str) {
             judge_body(probe, &posted, &tried);
         }
     }
+    // Who would call in vain for hours is relieved of it.
+    while receiver.next(QUIET).await.is_some() {}
+    probe.ask(&calls::delete_push(probe.tenant(), &task.id, &id)).await;
 }
 
 fn judge_body(probe: &Probe<'_>, posted: &Posted, tried: &str) {

@@ -6,6 +6,7 @@ use sabir_model::{Delivery, State, TaskId};
 use sabir_wire::ProtocolVersion;
 
 use super::calls;
+use super::evidence::Evidence;
 use super::probe::{Opened, Probe};
 use super::reading::Reading;
 use super::rule::{Level, Rule, Sections, Subject};
@@ -135,8 +136,7 @@ async fn subscribe(probe: &Probe<'_>, task: &TaskId) -> Option<Box<OpenStream>> 
             stream.read_until(SNAPSHOT, |log| !log.frames.is_empty()).await;
             if let Some(error) = stream.log().only_error() {
                 let words = error.words(probe.protocol());
-                let fault = format!("a subscription to a running task gets {words}");
-                ledger.fail_as(refusal_level(probe), &SUBSCRIBE, fault, &stream.log().evidence());
+                judge_refusal(probe, task, &SUBSCRIBE, "a subscription to", &words, &stream.log().evidence()).await;
                 return None;
             }
             ledger.pass(&SUBSCRIBE);
@@ -144,16 +144,29 @@ async fn subscribe(probe: &Probe<'_>, task: &TaskId) -> Option<Box<OpenStream>> 
         }
         Opened::Answer(asked) => {
             let words = asked.words(probe.protocol());
-            let fault = format!("a subscription to a running task gets {words}");
-            ledger.fail_as(refusal_level(probe), &SUBSCRIBE, fault, &asked.evidence());
+            judge_refusal(probe, task, &SUBSCRIBE, "a subscription to", &words, &asked.evidence()).await;
             None
         }
     }
 }
 
-/// Servers of 0.x need not resubscribe anybody.
-fn refusal_level(probe: &Probe<'_>) -> Level {
-    if probe.is_v1() { Level::Error } else { Level::Warning }
+/// Something was refused that a running task should have taken, unless the task is finished by now.
+async fn judge_refusal(
+    probe: &Probe<'_>,
+    task: &TaskId,
+    rule: &'static Rule,
+    what: &str,
+    words: &str,
+    evidence: &Evidence,
+) {
+    let got = probe.ask(&calls::get(probe.tenant(), task, None)).await;
+    let is_finished = got.is_some_and(|got| got.task().is_some_and(|task| task.status.state.is_terminal()));
+    if is_finished {
+        return probe.ledger.skip(rule, "the task was finished before it could be tried; --slow names a longer one");
+    }
+    // Servers of 0.x need not resubscribe anybody.
+    let level = if probe.is_v1() { rule.level } else { Level::Warning };
+    probe.ledger.fail_as(level, rule, format!("{what} a running task gets {words}"), evidence);
 }
 
 async fn cancel(probe: &Probe<'_>, task: &TaskId) {
@@ -161,8 +174,7 @@ async fn cancel(probe: &Probe<'_>, task: &TaskId) {
     let Some(asked) = probe.ask(&calls::cancel(probe.tenant(), task)).await else { return };
     let evidence = asked.evidence();
     let Some(canceled) = asked.task() else {
-        let fault = format!("a cancel of a running task gets {}", asked.words(probe.protocol()));
-        return ledger.fail(&CANCEL, fault, &evidence);
+        return judge_refusal(probe, task, &CANCEL, "a cancel of", &asked.words(probe.protocol()), &evidence).await;
     };
     let mut state = canceled.status.state;
     if !state.is_terminal()

@@ -95,7 +95,7 @@ async fn check(options: &CheckOptions, selection: &Selection<'_>, audience: Audi
         let probe = check_first(options, probe, claim.as_ref(), &ledger).await;
         match probe {
             Ok(probe) => {
-                check_interface(options, &probe, offers_v03(&probe, &chosen)).await;
+                check_interface(options, &probe, offers_v03(&probe, &claims)).await;
                 probes.push(probe);
             }
             Err(report) => closed.push(report),
@@ -198,13 +198,14 @@ fn choose(
     Ok(chosen)
 }
 
-fn offers_v03(probe: &Probe<'_>, chosen: &Chosen) -> OffersV03 {
+fn offers_v03(probe: &Probe<'_>, claims: &[Claim]) -> OffersV03 {
     let Interface { url, protocol, .. } = &probe.interface;
-    let is_there = chosen.interfaces.iter().any(|(_, other)| {
-        let is_same_url = other.url.trim_end_matches('/') == url.trim_end_matches('/');
-        is_same_url
-            && other.protocol.binding() == protocol.binding()
-            && other.protocol.version() != ProtocolVersion::V1_0
+    let is_there = claims.iter().any(|claim| {
+        let is_same_url = claim.url.trim_end_matches('/') == url.trim_end_matches('/');
+        let other = claim.protocol(CardPlace::New);
+        let is_older =
+            |other: PeerProtocol| other.binding() == protocol.binding() && other.version() != ProtocolVersion::V1_0;
+        is_same_url && other.is_some_and(is_older)
     });
     if is_there { OffersV03::Yes } else { OffersV03::No }
 }

@@ -9,6 +9,7 @@ mod caller_limits;
 mod catalogue;
 mod client_commands;
 mod configuration;
+mod conformance;
 mod crash_recovery;
 mod dialect_matrix;
 mod documents;
