@@ -13,6 +13,9 @@ pub fn describe(own: About, agent: &AgentConfig) -> About {
     let lists_inputs = !agent.input_modes.is_empty() || agent.skills.iter().any(listed);
     let mut about = own;
     about.name = agent.name.clone().unwrap_or(about.name);
+    if about.name.is_empty() {
+        about.name.clone_from(&agent.id);
+    }
     about.description = agent.description.clone().unwrap_or(about.description);
     about.skills = skills(about.skills, agent);
     about.input_modes = modes(about.input_modes, &agent.input_modes, agent, |skill| &skill.input_modes);

@@ -51,11 +51,10 @@ pub fn remote_settings(config: &RemoteConfig, machine: &Machine) -> Result<Remot
         version: config.version,
         bindings: config.transports.clone(),
         tenant: config.tenant.clone(),
-        unreachable_timeout: config.unreachable_timeout,
         credentials,
         identity: tls.identity,
         roots: tls.roots,
-        ..RemoteSettings::new(config.url.clone().unwrap_or_default())
+        ..RemoteSettings::new(config.url.clone().unwrap_or_default()).unreachable_after(config.unreachable_timeout)
     })
 }
 

@@ -48,7 +48,7 @@ impl RemoteAgent {
                 match (&shown.about, shown.failures) {
                     (None, 0) => Duration::ZERO,
                     (Some(_), 0) => self.settings.refresh,
-                    (_, failures) => (FIRST_RETRY * 2u32.pow(failures.min(10))).min(self.settings.refresh),
+                    (_, failures) => (FIRST_RETRY * 2u32.pow((failures - 1).min(10))).min(self.settings.refresh),
                 }
             };
             sleep(wait).await;
@@ -100,7 +100,7 @@ impl Agent for RemoteAgent {
     }
 
     fn end_between_turns(&self, task_memory: &str) -> Option<BoxFuture<'static, ()>> {
-        let TaskMemory { task, .. } = TaskMemory::read(task_memory)?;
-        Some(Box::pin(end::cancel_late(self.remote.clone(), task)))
+        let known = TaskMemory::read(task_memory)?.remote?;
+        Some(Box::pin(end::cancel_late(self.remote.clone(), known.id)))
     }
 }

@@ -3,9 +3,9 @@
 
 use sabir_engine::{AgentError, Outcome};
 use sabir_model::Part;
-use sabir_outbound::PeerErrorKind;
 use sabir_outbound::cards::CardError;
 use sabir_outbound::remote::RemoteError;
+use sabir_outbound::{DialError, PeerErrorKind};
 
 /// How the turn ends. What the operator can mend is in the log.
 pub(super) fn outcome(error: &RemoteError) -> Result<Outcome, AgentError> {
@@ -24,6 +24,7 @@ pub(super) fn outcome(error: &RemoteError) -> Result<Outcome, AgentError> {
             PeerErrorKind::Malformed => failed("the remote agent answered with something that is not A2A".to_owned()),
             _ => failed(format!("the remote agent refused the message: {peer}")),
         },
+        RemoteError::Dial(DialError::BodyTooLarge { .. }) => failed(format!("the remote agent sent too much: {error}")),
         RemoteError::Dial(error) => failed(format!("the remote agent cannot be reached: {error}")),
         RemoteError::Card(CardError::Dial { error, .. }) => {
             failed(format!("the remote agent cannot be reached: {error}"))
@@ -37,7 +38,9 @@ pub(super) fn outcome(error: &RemoteError) -> Result<Outcome, AgentError> {
         }
         RemoteError::NotInVersion(why) => failed(format!("the remote agent cannot do this: {why}")),
         RemoteError::StreamEnded => failed("the remote agent ended its stream without a result".to_owned()),
-        RemoteError::EventTooLarge(error) => failed(format!("the remote agent sent too much: {error}")),
+        RemoteError::EventTooLarge(_) | RemoteError::TaskTooLarge(_) => {
+            failed(format!("the remote agent sent too much: {error}"))
+        }
         RemoteError::OutcomeUnknown(_) => failed(
             "outcome unknown: the message was sent to the remote agent, and the connection broke before it answered"
                 .to_owned(),

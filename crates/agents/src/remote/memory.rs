@@ -1,22 +1,38 @@
 //! What is remembered of a remote task: its ids, and which message of ours it has.
 
-use sabir_model::{ContextId, MessageId, TaskId};
+use sabir_model::{ContextId, MessageId, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// Kept with our task.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct TaskMemory {
-    /// The id of the remote task.
-    pub(super) task: TaskId,
+    /// The last remote task that a message of ours was sent to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) remote: Option<RemoteTask>,
+    /// A message that could not be sent: nothing of it has left this server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) unsent: Option<MessageId>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct RemoteTask {
+    pub(super) id: TaskId,
     pub(super) context: ContextId,
-    /// The last message that the remote agent has taken.
+    /// The last message that it has taken.
     pub(super) message: MessageId,
-    /// Whether the remote task waits for its next message. One that does not has ended with its turn.
-    #[serde(default, skip_serializing_if = "is_false")]
-    pub(super) waits: bool,
+    /// It waits for its next message. One that does not has ended with its turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) waits: Option<Waits>,
     /// How many other remote tasks our task has had before.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) earlier: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Waits {
+    /// Since when, by its own clock, if it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) since: Option<Timestamp>,
 }
 
 /// Kept with our context: the remote one that goes with it.
@@ -44,10 +60,6 @@ impl ContextMemory {
     pub(super) fn write(&self) -> String {
         serde_json::to_string(self).expect("an id is text")
     }
-}
-
-fn is_false(value: &bool) -> bool {
-    !value
 }
 
 fn is_zero(value: &u32) -> bool {

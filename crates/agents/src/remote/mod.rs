@@ -10,6 +10,7 @@ mod artifact_names;
 mod end;
 mod failure;
 mod memory;
+mod outgoing;
 mod turn;
 
 pub use agent::{RemoteAgent, RemoteAgentSettings};

@@ -2,246 +2,267 @@
 //!
 //! A turn that asks leaves a remote task that waits, and the answer goes there. Any other turn ends its remote task, so the
 //! next message of our task begins another one in the same remote context.
+//!
+//! What is remembered of the message decides what a run after a crash does with it:
+//!
+//! | remembered                     | the next run                                                        |
+//! |--------------------------------|---------------------------------------------------------------------|
+//! | nothing                        | asks whether it was sent, where that can be known                   |
+//! | that nothing of it has left    | sends it                                                            |
+//! | the remote task that has it    | follows that                                                        |
 
 use std::sync::Arc;
 
 use sabir_engine::{AgentError, ArtifactUpdate, Outcome, StopCause, Turn};
-use sabir_model::{
-    Artifact, Birth, Call, Get, IdempotencyKey, IncomingMessage, Part, Send, State, Status, Task, TaskId, Wanted,
-};
-use sabir_outbound::remote::{Following, Mirror, OnUnknown, Remote, RemoteError, Step, Update};
-use sabir_outbound::{PeerResponse, sha256};
-use tokio::time::{Instant, timeout_at};
+use sabir_model::{Artifact, Part, State, Status, Timestamp};
+use sabir_outbound::remote::{Following, Mirror, OnUnknown, OpenQuestion, Remote, RemoteError, Step, Update};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::RemoteAgentSettings;
 use super::artifact_names::ArtifactNames;
-use super::end::{self, Canceled};
+use super::end::{self, Canceled, Sending};
 use super::failure;
-use super::memory::{ContextMemory, TaskMemory};
-
-/// A message that comes from this server has no dialect of its own.
-const BORN_HERE: Birth = Birth(0);
+use super::memory::{ContextMemory, RemoteTask, TaskMemory, Waits};
+use super::outgoing;
 
 pub(super) async fn run(remote: &Remote, settings: &RemoteAgentSettings, turn: Turn) -> Result<Outcome, AgentError> {
     // The first run of a task has nothing behind it.
     let is_first = !turn.is_resumed() && Arc::ptr_eq(turn.opening(), turn.message());
     let memory = match is_first {
-        true => None,
-        false => turn.task_memory().await?.as_deref().and_then(TaskMemory::read),
+        true => TaskMemory::default(),
+        false => turn.task_memory().await?.as_deref().and_then(TaskMemory::read).unwrap_or_default(),
     };
-    let (following, earlier, stored) = match memory {
+    let message = &turn.message().id;
+    let may_be_sent = turn.is_resumed() && memory.unsent.as_ref() != Some(message);
+    let following = match &memory.remote {
         // A run before this one has sent the message.
-        Some(memory) if turn.is_resumed() && !memory.waits && memory.message == turn.message().id => {
-            (follow_known(remote, &turn, &memory).await?, memory.earlier, Some(memory))
+        Some(known) if turn.is_resumed() && known.waits.is_none() && known.message == *message => {
+            let mirror = mirror_of(&turn, known).await?;
+            let following = Following::task(remote.clone(), known.id.clone(), mirror);
+            let following = following.in_context(known.context.clone());
+            let earlier = known.earlier;
+            return RemoteTurn { is_taken: true, ..RemoteTurn::new(remote, &turn, memory, earlier) }
+                .follow(following)
+                .await;
         }
-        Some(memory) if memory.waits => {
-            let following = match was_sent(remote, settings, &turn, &memory).await {
-                Sent::Yes => follow_known(remote, &turn, &memory).await?,
-                Sent::No => {
-                    let mirror = mirror_of(&turn, &memory).await?;
-                    Following::send(remote.clone(), send(&turn, Some(&memory)).await?, mirror)
-                }
-                Sent::Unknown => {
-                    return failure::outcome(&RemoteError::OutcomeUnknown("this server was restarted".to_owned()));
-                }
+        known => {
+            let waiting = known.as_ref().and_then(|known| Some((known, known.waits?)));
+            let send = outgoing::send(&turn, known.as_ref()).await?;
+            let mirror = match waiting {
+                Some((known, _)) => mirror_of(&turn, known).await?,
+                None => Mirror::default(),
             };
-            (following, memory.earlier, None)
-        }
-        memory => {
-            let send = send(&turn, memory.as_ref()).await?;
-            let following = if turn.is_resumed() && !remote.repeats_are_safe().await {
-                let on_unknown = if settings.repeats_unknown { OnUnknown::Repeat } else { OnUnknown::GiveUp };
-                Following::perhaps_sent(remote.clone(), send, Mirror::default(), on_unknown)
-            } else {
-                Following::send(remote.clone(), send, Mirror::default())
+            let on_unknown = if settings.repeats_unknown { OnUnknown::Repeat } else { OnUnknown::GiveUp };
+            let following = match may_be_sent {
+                true => Following::perhaps_sent(remote.clone(), send, mirror, on_unknown),
+                false => Following::send(remote.clone(), send, mirror),
             };
-            (following, memory.map_or(0, |memory| memory.earlier + 1), None)
+            match waiting {
+                Some((known, Waits { since })) => {
+                    following.answering(OpenQuestion { asked: since, last_message: known.message.clone() })
+                }
+                None => following,
+            }
         }
     };
-    RemoteTurn { remote, turn: &turn, following, earlier, stored, has_told_trouble: false }.follow().await
-}
-
-async fn follow_known(remote: &Remote, turn: &Turn, memory: &TaskMemory) -> Result<Following, AgentError> {
-    let mirror = mirror_of(turn, memory).await?;
-    Ok(Following::task(remote.clone(), memory.task.clone(), mirror).in_context(memory.context.clone()))
+    let earlier = match &memory.remote {
+        Some(known) if known.waits.is_some() => known.earlier,
+        Some(known) => known.earlier + 1,
+        None => 0,
+    };
+    RemoteTurn::new(remote, &turn, memory, earlier).follow(following).await
 }
 
 /// What was passed on of the remote task before.
-async fn mirror_of(turn: &Turn, memory: &TaskMemory) -> Result<Mirror, AgentError> {
-    let names = ArtifactNames::of_task(&memory.task, memory.earlier);
+async fn mirror_of(turn: &Turn, known: &RemoteTask) -> Result<Mirror, AgentError> {
+    let names = ArtifactNames::of_task(&known.id, known.earlier);
     Ok(Mirror::new(&names.there(&turn.artifacts().await?)))
-}
-
-/// Whether a run that has ended with its server had sent its message.
-enum Sent {
-    Yes,
-    No,
-    Unknown,
-}
-
-/// For a message to a remote task that waited: its history shows whether it has the message.
-async fn was_sent(remote: &Remote, settings: &RemoteAgentSettings, turn: &Turn, memory: &TaskMemory) -> Sent {
-    if !turn.is_resumed() || remote.repeats_are_safe().await {
-        return Sent::No;
-    }
-    if let Ok(task) = ask(remote, &memory.task).await
-        && !task.history.is_empty()
-    {
-        let message = turn.message();
-        if task.history.iter().any(|known| known.id == message.id) {
-            return Sent::Yes;
-        }
-        // Not every server keeps the ids of messages.
-        let has_same = task.history.iter().any(|known| known.role == message.role && known.parts == message.parts);
-        if !has_same && task.status.state.is_waiting() {
-            return Sent::No;
-        }
-    }
-    if settings.repeats_unknown { Sent::No } else { Sent::Unknown }
-}
-
-/// The message as the remote agent gets it. `memory` is of the remote task before.
-async fn send(turn: &Turn, memory: Option<&TaskMemory>) -> Result<Send, AgentError> {
-    let context = match memory {
-        Some(memory) => Some(memory.context.clone()),
-        None => turn.memory().await?.as_deref().and_then(ContextMemory::read).map(|memory| memory.context),
-    };
-    let (waiting, over) = match memory {
-        Some(memory) if memory.waits => (Some(memory.task.clone()), None),
-        memory => (None, memory.map(|memory| memory.task.clone())),
-    };
-    let message = turn.message();
-    let message = IncomingMessage {
-        task: waiting,
-        context,
-        references: over.into_iter().collect(),
-        extensions: message.extensions.clone(),
-        metadata: message.metadata.clone(),
-        ..IncomingMessage::new(Some(message.id.clone()), message.role, message.parts.clone())
-    };
-    Ok(Send {
-        metadata: turn.metadata().cloned(),
-        accepted_output: turn.accepted_output().to_vec(),
-        extensions: turn.extensions().to_vec(),
-        trace: turn.trace().cloned(),
-        idempotency: Some(idempotency_key(turn)),
-        ..Send::new(message, BORN_HERE)
-    })
-}
-
-async fn ask(remote: &Remote, task: &TaskId) -> Result<Task, RemoteError> {
-    let call = Call::Get(Get { agent: None, task: task.clone(), history: None, earlier: Wanted::No });
-    match remote.call(&call).await?.response {
-        PeerResponse::Task(task) => Ok(*task),
-        _ => Err(RemoteError::StreamEnded),
-    }
 }
 
 struct RemoteTurn<'a> {
     remote: &'a Remote,
     turn: &'a Turn,
-    following: Following,
+    memory: TaskMemory,
     /// How many other remote tasks our task has had before.
     earlier: u32,
-    /// What is remembered of the remote task. `None`: nothing yet that has this message.
-    stored: Option<TaskMemory>,
-    /// Callers know that the remote agent cannot be reached.
-    has_told_trouble: bool,
+    /// The remote task has the message, and that is remembered.
+    is_taken: bool,
+    trouble: Trouble,
 }
 
-impl RemoteTurn<'_> {
-    async fn follow(mut self) -> Result<Outcome, AgentError> {
-        let turn = self.turn;
+/// Whether callers know that the remote agent cannot be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Trouble {
+    NeverTold,
+    Told,
+    /// It is over, and is not told again: connections that often break are no news.
+    Over,
+}
+
+enum Next {
+    Step(Following, Result<Option<Step>, RemoteError>),
+    /// The turn must stop.
+    Stop(Following),
+    /// The turn must stop, and nobody knows yet what became of its message.
+    StopUnknown,
+}
+
+impl<'a> RemoteTurn<'a> {
+    fn new(remote: &'a Remote, turn: &'a Turn, memory: TaskMemory, earlier: u32) -> Self {
+        RemoteTurn { remote, turn, memory, earlier, is_taken: false, trouble: Trouble::NeverTold }
+    }
+
+    async fn follow(mut self, mut following: Following) -> Result<Outcome, AgentError> {
         loop {
-            let step = tokio::select! {
-                biased;
-                () = turn.cancelled() => return Ok(self.stop().await),
-                step = self.following.next() => step,
+            if let Some(time) = following.retry_at()
+                && !self.wait_unsent(time).await
+            {
+                return Ok(self.stop(following).await);
+            }
+            let step;
+            (following, step) = match self.next(following).await {
+                Next::Step(following, step) => (following, step),
+                Next::Stop(following) => return Ok(self.stop(following).await),
+                Next::StopUnknown => return Ok(self.announce(unconfirmed()).await),
             };
             let step = match step {
                 Ok(Some(step)) => step,
                 Ok(None) => return failure::outcome(&RemoteError::StreamEnded),
-                Err(error) => return failure::outcome(&error),
+                Err(error) => return self.fail(&following, &error),
             };
-            if let Some(outcome) = self.tell(step).await {
+            if let Some(outcome) = self.tell(&following, step).await {
                 return Ok(outcome);
             }
         }
     }
 
-    /// The turn must stop. The remote task is canceled if our task ends with it; if this server stops, it goes on and is
-    /// found again at the next start.
-    async fn stop(mut self) -> Outcome {
-        let deadline = self.turn.stop_deadline().unwrap_or_else(Instant::now) - end::RESERVE;
-        let ends_task = !matches!(self.turn.stop_cause(), Some(StopCause::ServerStops | StopCause::TurnOver) | None);
-        // A message that is on its way makes a task that must not be forgotten.
-        let task = loop {
-            if let Some(task) = self.following.task_id() {
-                break task.clone();
-            }
-            match timeout_at(deadline, self.following.next()).await {
-                Ok(Ok(Some(step))) => {
-                    if let Some(outcome) = self.tell(step).await {
-                        return self.announce(outcome).await;
-                    }
-                }
-                Ok(Ok(None) | Err(_)) => return Outcome::Canceled(Vec::new()),
-                Err(_) => {
-                    if ends_task {
-                        tokio::spawn(end::cancel_when_known(self.remote.clone(), self.following));
-                    }
-                    return Outcome::Canceled(Vec::new());
-                }
-            }
-        };
-        self.remember().await;
-        if !ends_task {
-            return Outcome::Canceled(Vec::new());
+    /// Nothing of the message has left, and until this time nothing will. Whoever runs the turn after a crash must know the
+    /// first, and must not believe it once the message may leave. `false`: the turn must stop.
+    async fn wait_unsent(&mut self, time: Instant) -> bool {
+        self.memory.unsent = Some(self.turn.message().id.clone());
+        self.turn.remember_in_task(Some(self.memory.write())).await;
+        tokio::select! {
+            biased;
+            () = self.turn.cancelled() => return false,
+            () = sleep_until(time) => {}
         }
-        let why = match end::cancel(self.remote, &task, deadline).await {
-            Canceled::Stopped => return Outcome::Canceled(Vec::new()),
-            Canceled::WasOver => return self.end_as_there(deadline).await,
-            Canceled::Refused(error) => {
-                tracing::warn!(%task, %error, "a remote agent did not take a cancel");
-                "the remote agent did not take the cancel"
+        self.memory.unsent = None;
+        self.turn.remember_in_task(Some(self.memory.write())).await;
+        self.turn.stored().await
+    }
+
+    async fn next(&self, mut following: Following) -> Next {
+        if !following.is_sending() {
+            let step = tokio::select! {
+                biased;
+                () = self.turn.cancelled() => None,
+                step = following.next() => Some(step),
+            };
+            return match step {
+                Some(step) => Next::Step(following, step),
+                None => Next::Stop(following),
+            };
+        }
+        // A message that is on its way makes a task that must not be forgotten.
+        let mut sending: Sending = Box::pin(async move {
+            let step = following.next().await;
+            (following, step)
+        });
+        tokio::select! {
+            biased;
+            () = self.turn.cancelled() => {}
+            (following, step) = &mut sending => return Next::Step(following, step),
+        }
+        match timeout_at(self.deadline(), &mut sending).await {
+            Ok((following, step)) => Next::Step(following, step),
+            Err(_) => {
+                if self.ends_task() {
+                    tokio::spawn(end::cancel_when_known(self.remote.clone(), sending));
+                }
+                Next::StopUnknown
+            }
+        }
+    }
+
+    /// Until when a turn that must stop may take, with a little time left to say how that went.
+    fn deadline(&self) -> Instant {
+        self.turn.stop_deadline().unwrap_or_else(Instant::now) - end::RESERVE
+    }
+
+    /// Whether our task ends with a turn that must stop. If this server stops, the remote task goes on and is found again
+    /// at the next start.
+    fn ends_task(&self) -> bool {
+        !matches!(self.turn.stop_cause(), Some(StopCause::ServerStops | StopCause::TurnOver) | None)
+    }
+
+    /// The turn must stop.
+    async fn stop(mut self, mut following: Following) -> Outcome {
+        let task = match following.task_id() {
+            Some(task) if self.ends_task() => task.clone(),
+            // Nothing was sent.
+            _ => return Outcome::Canceled(Vec::new()),
+        };
+        match end::cancel(self.remote, &task, self.deadline()).await {
+            Canceled::Over(task) => following.end_with(&task),
+            Canceled::Gone => return Outcome::Canceled(Vec::new()),
+            Canceled::Unconfirmed => {
+                tracing::warn!(%task, "a remote agent did not confirm that it stopped");
+                return self.announce(unconfirmed()).await;
             }
             Canceled::NoAnswer => {
                 tracing::warn!(%task, "a remote agent could not be told to cancel a task; it is told again for a while");
                 tokio::spawn(end::cancel_late(self.remote.clone(), task));
-                "the remote agent could not be told to stop"
+                return self.announce(unconfirmed()).await;
             }
-        };
-        self.announce(Outcome::Canceled(vec![Part::text(why)])).await
-    }
-
-    /// The remote task had ended before the cancel came: ours ends like it.
-    async fn end_as_there(&mut self, deadline: Instant) -> Outcome {
-        while let Ok(Ok(Some(step))) = timeout_at(deadline, self.following.next()).await {
-            if let Some(outcome) = self.tell(step).await {
+        }
+        // What it has made until then, and how it ended.
+        while let Ok(Some(step)) = following.next().await {
+            if let Some(outcome) = self.tell(&following, step).await {
                 return self.announce(outcome).await;
             }
         }
         Outcome::Canceled(Vec::new())
     }
 
-    /// Without this, a task that its caller has canceled ends as canceled, and says nothing of it.
+    /// Without this, a turn that is stopped ends as whoever stops it says.
     async fn announce(&self, outcome: Outcome) -> Outcome {
-        if self.turn.stop_cause() == Some(StopCause::Canceled) {
+        let is_canceled = matches!(outcome, Outcome::Canceled(_));
+        let is_wanted = self.turn.stop_cause() == Some(StopCause::Canceled);
+        if self.ends_task() && (is_wanted || !is_canceled) {
             self.turn.last_word(outcome.clone()).await;
         }
         outcome
     }
 
+    fn fail(&self, following: &Following, error: &RemoteError) -> Result<Outcome, AgentError> {
+        let is_too_large = matches!(error, RemoteError::EventTooLarge(_) | RemoteError::TaskTooLarge(_));
+        if let Some(task) = following.task_id().filter(|_| is_too_large) {
+            // It would go on for nobody.
+            tokio::spawn(end::cancel_late(self.remote.clone(), task.clone()));
+        }
+        failure::outcome(error)
+    }
+
     /// Passes on what happened. The outcome, if the turn is over.
-    async fn tell(&mut self, step: Step) -> Option<Outcome> {
+    async fn tell(&mut self, following: &Following, step: Step) -> Option<Outcome> {
         let turn = self.turn;
-        if !matches!(step, Step::Trouble(_)) {
-            self.remember().await;
+        if let Step::Trouble(why) = &step {
+            tracing::debug!(task = %turn.task(), why, "the connection to a remote agent is lost; it is tried again");
+            if self.trouble == Trouble::NeverTold {
+                self.trouble = Trouble::Told;
+                turn.progress("the remote agent cannot be reached now; it is tried again").await;
+            }
+            return None;
+        }
+        self.remember(following).await;
+        if self.trouble == Trouble::Told {
+            self.trouble = Trouble::Over;
+            turn.still_working().await;
         }
         match step {
-            Step::Known { .. } => None,
+            Step::Known { .. } | Step::Trouble(_) => None,
             Step::Update(Update::Artifact { mut artifact, append, last, metadata }) => {
-                if let Some(task) = self.following.task_id() {
+                if let Some(task) = following.task_id() {
                     artifact.id = ArtifactNames::of_task(task, self.earlier).here(artifact.id);
                 }
                 let mut update = ArtifactUpdate::new(artifact).append(append).last(last);
@@ -262,34 +283,33 @@ impl RemoteTurn<'_> {
                 Some(Outcome::Completed(Vec::new()))
             }
             Step::Over { status, last_words } => {
-                if let Some(stored) = self.stored.as_ref().filter(|_| status.state.is_waiting()) {
-                    let memory = TaskMemory { waits: true, ..stored.clone() };
-                    turn.remember_in_task(Some(memory.write())).await;
+                if status.state.is_waiting()
+                    && let Some(known) = &mut self.memory.remote
+                {
+                    let since = Some(status.time).filter(|time| *time != Timestamp::default());
+                    known.waits = Some(Waits { since });
+                    turn.remember_in_task(Some(self.memory.write())).await;
                 }
                 outcome_of(status, last_words)
-            }
-            Step::Trouble(why) => {
-                tracing::debug!(task = %turn.task(), why, "the connection to a remote agent is lost; it is tried again");
-                if !std::mem::replace(&mut self.has_told_trouble, true) {
-                    turn.progress("the remote agent cannot be reached now; it is tried again").await;
-                }
-                None
             }
         }
     }
 
-    /// Keeps the ids of the remote task, as soon as it has the message.
-    async fn remember(&mut self) {
-        let (Some(task), Some(context)) = (self.following.task_id(), self.following.context_id()) else { return };
-        if self.stored.is_some() {
-            return;
-        }
-        let (task, context, message) = (task.clone(), context.clone(), self.turn.message().id.clone());
+    /// Keeps the ids of the remote task and its context, as soon as it has the message.
+    async fn remember(&mut self, following: &Following) {
+        let Some(context) = following.context_id().filter(|_| !self.is_taken) else { return };
+        self.is_taken = true;
         self.turn.remember(Some(ContextMemory { context: context.clone() }.write())).await;
-        let memory = TaskMemory { task, context, message, waits: false, earlier: self.earlier };
-        self.turn.remember_in_task(Some(memory.write())).await;
-        self.stored = Some(memory);
+        // A direct message has no task.
+        let Some(id) = following.task_id().cloned() else { return };
+        let (context, message) = (context.clone(), self.turn.message().id.clone());
+        self.memory.remote = Some(RemoteTask { id, context, message, waits: None, earlier: self.earlier });
+        self.turn.remember_in_task(Some(self.memory.write())).await;
     }
+}
+
+fn unconfirmed() -> Outcome {
+    Outcome::Canceled(vec![Part::text("the remote agent did not confirm that it stopped")])
 }
 
 /// `None`: the status does not end a turn.
@@ -304,18 +324,4 @@ fn outcome_of(status: Status, last_words: Option<Vec<Part>>) -> Option<Outcome> 
         State::AuthRequired => Outcome::AuthRequired(parts),
         State::Submitted | State::Working => return None,
     })
-}
-
-/// The same for each repetition of this message, and no other message of any caller has it.
-fn idempotency_key(turn: &Turn) -> IdempotencyKey {
-    let number = turn.number().unwrap_or_default().to_string();
-    let parts =
-        [turn.owner().as_key(), turn.agent().as_str(), turn.task().as_str(), turn.message().id.as_str(), &number];
-    let mut text = Vec::new();
-    for part in parts {
-        // The length keeps the parts apart.
-        text.extend_from_slice(format!("{}:{part}", part.len()).as_bytes());
-    }
-    let digest: String = sha256(&text)[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-    IdempotencyKey::parse(format!("sabir-{digest}")).expect("letters and digits are a key")
 }

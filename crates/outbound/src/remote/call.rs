@@ -50,6 +50,9 @@ struct CorrectedVersion {
 
 /// So often a call is made again that changes nothing.
 const TRIES: usize = 3;
+/// A connection that was unused for longer is not used again: its server may close it at the very moment, and a message that is
+/// sent just then may have arrived or not.
+const LONGEST_IDLE: Duration = Duration::from_secs(1);
 /// A server that wants to be left alone for longer is not waited for in a single call.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
@@ -60,7 +63,13 @@ impl Remote {
             trust(&mut policy, url).map_err(|refusal| CardError::Url { url: url.clone(), refusal })?;
         }
         let guard = Guard::new(policy.clone(), Arc::new(SystemResolver::default()));
-        let limits = Limits { body: settings.largest_answer, idle_per_host: 256, ..Limits::default() };
+        let limits = Limits {
+            body: settings.largest_answer,
+            idle_per_host: 256,
+            idle: LONGEST_IDLE,
+            connect_timeout: Limits::default().connect_timeout.min(settings.call_timeout),
+            ..Limits::default()
+        };
         let (roots, identity) = (settings.roots.clone(), settings.identity.clone());
         let client = Client::with_identity(Arc::new(guard), limits, roots, identity);
         let upstreams: Vec<&str> = [Some(&settings.url), settings.card_url.as_ref(), settings.endpoint.as_ref()]
@@ -187,7 +196,9 @@ impl Remote {
                 // It knows this version: whether it has the message can be asked in it.
                 self.speak(protocol);
             }
-            if tries >= TRIES || !self.may_repeat(call, &error).await {
+            // A message that could not be sent is for `Following` to send again, which knows how long that makes sense.
+            let is_unsent = matches!(call, Call::Send(_)) && error.did_nothing();
+            if tries >= TRIES || is_unsent || !self.may_repeat(call, &error).await {
                 // What another version than the promised one says is of no use.
                 return Err(outcome_of(call, first_error.filter(|_| error.did_nothing()).unwrap_or(error)));
             }
@@ -242,7 +253,7 @@ impl Remote {
         protocol: PeerProtocol,
     ) -> Result<RemoteStream, RemoteError> {
         let settings = &self.inner.settings;
-        // Some servers send the head with the first event.
+        // Some servers send the head of a stream with its first event.
         let patience = match call {
             Call::Send(_) => settings.send_timeout,
             _ => settings.call_timeout,

@@ -32,6 +32,9 @@ pub enum RemoteError {
     StreamEnded,
     #[error(transparent)]
     EventTooLarge(#[from] EventTooLarge),
+    /// An agent that never stops must not fill our memory.
+    #[error("the task has become larger than {0} bytes")]
+    TaskTooLarge(usize),
     /// A message was sent, and nobody knows whether it arrived.
     #[error("outcome unknown: the message was sent, and the connection broke before the remote agent answered ({0})")]
     OutcomeUnknown(String),
@@ -51,6 +54,8 @@ impl RemoteError {
     /// Whether the same request may work a little later.
     pub fn is_transient(&self) -> bool {
         match self {
+            // The same answer will be as large the next time.
+            RemoteError::Dial(DialError::BodyTooLarge { .. }) => false,
             RemoteError::Dial(error) => !error.is_permanent(),
             RemoteError::Peer { error, .. } => {
                 matches!(error.kind, PeerErrorKind::Unavailable | PeerErrorKind::Internal | PeerErrorKind::Malformed)
@@ -63,6 +68,7 @@ impl RemoteError {
             | RemoteError::NotInVersion(_)
             | RemoteError::InvalidCredential(_)
             | RemoteError::EventTooLarge(_)
+            | RemoteError::TaskTooLarge(_)
             | RemoteError::OutcomeUnknown(_)
             | RemoteError::Unreachable(..) => false,
             RemoteError::Credential(_) => true,
@@ -86,6 +92,7 @@ impl RemoteError {
             | RemoteError::Credential(_) => true,
             RemoteError::StreamEnded
             | RemoteError::EventTooLarge(_)
+            | RemoteError::TaskTooLarge(_)
             | RemoteError::OutcomeUnknown(_)
             | RemoteError::Unreachable(..) => false,
         }

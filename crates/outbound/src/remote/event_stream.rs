@@ -63,6 +63,11 @@ impl EventParser {
         self.retry
     }
 
+    /// Whether the bytes so far end in the middle of an event, or of a comment.
+    pub fn is_in_event(&self) -> bool {
+        !self.line.is_empty() || self.has_data
+    }
+
     /// Takes the next bytes; complete events go to `events`.
     pub fn feed(&mut self, mut bytes: &[u8], events: &mut Vec<ServerEvent>) -> Result<(), EventTooLarge> {
         if self.after_cr && !bytes.is_empty() {

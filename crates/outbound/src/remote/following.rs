@@ -19,12 +19,13 @@ use std::time::Duration;
 use sabir_model::{
     Call, ContextId, Event, Get, Message, OnFinishedSubscribe, Part, Send, Status, Subscribe, Task, TaskId, Wanted,
 };
-use sabir_wire::{PeerErrorKind, PeerResponse, Received};
-use tokio::time::{Instant, sleep};
+use sabir_wire::{PeerErrorKind, PeerResponse, ProtocolVersion, Received};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::back_off::BackOff;
 use super::call::{Remote, chosen_id};
 use super::error::RemoteError;
+use super::evidence::{MessageIds, OpenQuestion, has_message};
 use super::mirror::{Mirror, Update, ends_turn};
 use super::stream::{Frame, RemoteStream};
 
@@ -63,10 +64,21 @@ pub struct Following {
     has_news: bool,
     last_asked: Instant,
     can_subscribe: bool,
-    has_sent_again: bool,
+    /// How often nobody knew whether the message had arrived.
+    lost_sends: u32,
     /// The message was for a task that waits, and nothing shows yet that the task has it: servers may still say that it
     /// waits.
     awaits_change: bool,
+    /// Subscriptions that ended without a word, one after the other.
+    empty_streams: u32,
+    /// The task is polled only to learn whether it has the message.
+    polls_for_answer: bool,
+    /// What the task asked before that message.
+    question: Option<OpenQuestion>,
+    /// When the message was taken, as far as that is known.
+    sent: Option<Instant>,
+    /// The message could not be sent, and nothing of it has left; from then on it is tried again.
+    retry_at: Option<Instant>,
     failures: BackOff,
     polls: BackOff,
     failing_since: Option<Instant>,
@@ -115,6 +127,15 @@ enum Began {
 /// Where pieces of artifacts cannot be believed, the whole task is looked at so often at most.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
+/// So often at most a message is looked for. One that nobody survives is not sent for ever.
+const LOST_SENDS: u32 = 2;
+
+/// After so many subscriptions that ended without a word, the task is polled.
+const EMPTY_STREAMS: u32 = 3;
+
+/// A question that is still shown after this time was not answered by the message.
+const OLD_QUESTION: Duration = Duration::from_secs(5);
+
 /// For how long frames that follow the last status are waited for.
 const AFTER_THE_END: Duration = Duration::from_millis(200);
 
@@ -127,10 +148,17 @@ impl Following {
         Self { task, context, awaits_change, ..Self::new(remote, Stage::Start(Box::new(send)), mirror) }
     }
 
-    /// The same for a message that an earlier run may have sent. Where the id of its task is ours, the server is asked for it.
+    /// The same for a message that an earlier run may have sent. The server is asked for its task: for the one that the
+    /// message is for, or where the id of a new one is ours.
     pub fn perhaps_sent(remote: Remote, send: Send, mirror: Mirror, on_unknown: OnUnknown) -> Self {
+        let task = send.message.task.clone();
         let context = send.message.context.clone();
-        Self { context, ..Self::new(remote, Stage::LookFor(Box::new(send), on_unknown), mirror) }
+        Self { task, context, ..Self::new(remote, Stage::LookFor(Box::new(send), on_unknown), mirror) }
+    }
+
+    /// The message answers this question of its task.
+    pub fn answering(self, question: OpenQuestion) -> Self {
+        Self { question: Some(question), ..self }
     }
 
     /// Follows a task that the remote agent has.
@@ -157,8 +185,13 @@ impl Following {
             has_news: false,
             last_asked: Instant::now(),
             can_subscribe: true,
-            has_sent_again: false,
+            lost_sends: 0,
             awaits_change: false,
+            empty_streams: 0,
+            polls_for_answer: false,
+            question: None,
+            sent: None,
+            retry_at: None,
             failures: BackOff::after_failures(),
             polls,
             failing_since: None,
@@ -175,10 +208,31 @@ impl Following {
         self.context.as_ref()
     }
 
-    /// What happens next. An error ends it: the message was not taken, or nothing more can be learned of the task. Once the
-    /// task is known, dropping the future loses nothing; before that, it may leave a message behind that nobody follows.
+    /// The task has ended like this, as its server says elsewhere. `next` tells what is new of it, and then nothing more.
+    pub fn end_with(&mut self, task: &Task) {
+        self.awaits_change = false;
+        self.take_snapshot(task);
+        self.end();
+    }
+
+    /// Whether the message is on its way, or about to be. What becomes of it is lost with the future of `next`.
+    pub fn is_sending(&self) -> bool {
+        matches!(self.stage, Stage::LookFor(..) | Stage::Start(_))
+    }
+
+    /// Nothing of the message has left: `next` waits until then, and tries to send it again.
+    pub fn retry_at(&self) -> Option<Instant> {
+        self.retry_at
+    }
+
+    /// What happens next. An error ends it: the message was not taken, or nothing more can be learned of the task. Dropping the
+    /// future loses nothing, unless the message `is_sending`: then it may leave a message behind that nobody follows.
     pub async fn next(&mut self) -> Result<Option<Step>, RemoteError> {
+        let largest = self.remote.settings().largest_task;
         loop {
+            if self.mirror.weight() > largest {
+                return Err(RemoteError::TaskTooLarge(largest));
+            }
             if let Some(step) = self.steps.pop_front() {
                 return Ok(Some(step));
             }
@@ -195,9 +249,21 @@ impl Following {
 
     /// Sends the message. As long as it cannot have arrived, that is tried again.
     async fn start(&mut self) -> Result<(), RemoteError> {
+        if let Some(time) = self.retry_at {
+            sleep_until(time).await;
+            self.retry_at = None;
+        }
         match self.try_to_start().await {
-            Err(error) if error.did_nothing() && error.is_transient() => self.wait_after(error).await,
-            outcome => outcome,
+            Err(error) if error.did_nothing() && error.is_transient() => {
+                let wait = self.next_wait(error)?;
+                self.retry_at = Some(Instant::now() + wait);
+                Ok(())
+            }
+            Ok(()) => {
+                self.sent.get_or_insert_with(Instant::now);
+                Ok(())
+            }
+            Err(error) => Err(error),
         }
     }
 
@@ -215,7 +281,7 @@ impl Following {
                 }
                 // The card promised too much.
                 Err(error) if is_refusal_to_stream(&error) => self.can_subscribe = false,
-                Err(error) => return self.look_for_chosen_task(&send, error).await,
+                Err(error) => return self.find_out(send, error).await,
             }
         } else {
             self.can_subscribe = false;
@@ -223,7 +289,7 @@ impl Following {
         send.delivery = sabir_model::Delivery::Immediately;
         let received = match self.remote.call(&Call::Send(send.clone())).await {
             Ok(received) => received,
-            Err(error) => return self.look_for_chosen_task(&send, error).await,
+            Err(error) => return self.find_out(send, error).await,
         };
         self.stage = Stage::Polling;
         self.take_answer(received);
@@ -234,55 +300,77 @@ impl Following {
         Ok(())
     }
 
-    /// Asks for the task that the message has made if it was sent, and if the id of its task is ours: in 0.1. Which version a
-    /// server speaks need not be known for that, since a get is the same in all that are not 1.0.
+    /// An earlier run may have sent the message.
     async fn look_for_sent(&mut self) -> Result<(), RemoteError> {
         let Stage::LookFor(send, on_unknown) = &self.stage else { return Ok(()) };
         let (send, on_unknown) = (send.clone(), *on_unknown);
-        self.task = Some(chosen_id(&send));
-        let error = match self.ask().await {
-            Ok(_) => {
-                self.stage = Stage::Broken;
-                self.pieces = Pieces::Doubted;
-                return Ok(());
+        let was_taken = match &send.message.task {
+            Some(_) => self.look_for_answer(&send).await,
+            None => self.look_for_new_task(&send).await,
+        };
+        let was_taken = match was_taken {
+            Ok(was_taken) => was_taken,
+            Err(error) if error.is_transient() => return self.wait_after(error).await,
+            Err(error) => return Err(error),
+        };
+        match was_taken {
+            Some(true) => (self.stage, self.pieces) = (Stage::Broken, Pieces::Doubted),
+            None if on_unknown == OnUnknown::GiveUp && !self.remote.repeats_are_safe().await => {
+                return Err(RemoteError::OutcomeUnknown("this server was restarted after it was sent".to_owned()));
             }
+            Some(false) | None => {
+                self.awaits_change = send.message.task.is_some();
+                self.stage = Stage::Start(send);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the task that the message answers has it. `None`: nobody can say.
+    async fn look_for_answer(&self, send: &Send) -> Result<Option<bool>, RemoteError> {
+        let ids = match self.remote.discovered().await?.endpoint.protocol.version() {
+            ProtocolVersion::V0_1 => MessageIds::None,
+            _ => MessageIds::Kept,
+        };
+        let task = self.ask().await?;
+        let (Some(message), Some(question)) = (&send.message.id, &self.question) else { return Ok(None) };
+        Ok(has_message(&task, message, question, ids))
+    }
+
+    /// Whether the task is there that the message makes, if the id of that task is ours: in 0.1. Which version a server speaks
+    /// need not be known for that, since a get is the same in all that are not 1.0.
+    async fn look_for_new_task(&mut self, send: &Send) -> Result<Option<bool>, RemoteError> {
+        self.task = Some(chosen_id(send));
+        let error = match self.ask().await {
+            Ok(_) => return Ok(Some(true)),
             Err(error) => error,
         };
         self.task = None;
         if error.is_transient() {
-            return self.wait_after(error).await;
+            return Err(error);
         }
-        let is_ours = self.remote.chosen_task(&send).await.is_some();
-        if on_unknown == OnUnknown::GiveUp && !is_ours {
-            return Err(RemoteError::OutcomeUnknown("the server was restarted after it was sent".to_owned()));
-        }
-        self.stage = Stage::Start(send);
-        Ok(())
+        Ok(self.remote.chosen_task(send).await.map(|_| false))
     }
 
-    /// Whether a message has arrived is not known. Where the id of its task is ours, the server can be asked for it: it is
-    /// followed if it is there, and the message is sent again if it is not.
-    async fn look_for_chosen_task(&mut self, send: &Send, error: RemoteError) -> Result<(), RemoteError> {
+    /// Whether a message has arrived is not known. Where the id of its task is ours, the server is asked for it, and where the
+    /// server recognises the message, it is sent again.
+    async fn find_out(&mut self, send: Box<Send>, error: RemoteError) -> Result<(), RemoteError> {
         let RemoteError::OutcomeUnknown(_) = error else { return Err(error) };
         if self.task.is_some() {
             // The message was for a task that exists: that says how it stands, and asks again if it got no answer.
-            self.stage = Stage::Broken;
+            (self.stage, self.pieces) = (Stage::Polling, Pieces::Doubted);
+            self.polls_for_answer = true;
             return Ok(());
         }
-        let Some(chosen) = self.remote.chosen_task(send).await else { return Err(error) };
-        self.task = Some(chosen);
-        match self.ask().await {
-            Ok(_) => {
-                self.stage = Stage::Broken;
-                Ok(())
-            }
-            Err(answer) => {
-                self.task = None;
-                let is_missing = answer.peer_kind() == Some(PeerErrorKind::TaskNotFound);
-                let is_second = std::mem::replace(&mut self.has_sent_again, true);
-                if is_missing && !is_second { Ok(()) } else { Err(error) }
-            }
+        self.lost_sends += 1;
+        let can_find_out = self.remote.chosen_task(&send).await.is_some() || self.remote.repeats_are_safe().await;
+        if !can_find_out || self.lost_sends > LOST_SENDS {
+            return Err(error);
         }
+        self.stage = Stage::LookFor(send, OnUnknown::GiveUp);
+        let wait = self.failures.next(None);
+        sleep(wait).await;
+        Ok(())
     }
 
     async fn read_stream(&mut self) -> Result<(), RemoteError> {
@@ -291,10 +379,8 @@ impl Following {
         let Stage::Streaming { stream, .. } = &mut self.stage else { return Ok(()) };
         let next = match tokio::time::timeout(silence, stream.next()).await {
             Ok(next) => next,
-            Err(_) if self.task.is_some() => {
-                self.check_silent_task().await;
-                return Ok(());
-            }
+            Err(_) if stream.is_in_frame() => return Ok(()),
+            Err(_) if self.task.is_some() => return self.check_silent_task().await,
             Err(_) => return Ok(()),
         };
         let failure = match next {
@@ -312,16 +398,15 @@ impl Following {
         let Stage::Streaming { began, is_first_frame, .. } = &self.stage else { return Ok(()) };
         let is_refused_subscription =
             *began == Began::BySubscription && *is_first_frame && matches!(failure, RemoteError::Peer { .. });
-        if self.pieces == Pieces::Believed {
-            self.pieces = Pieces::BelievedUntilBreak;
-        }
+        let is_empty = *began == Began::BySubscription && *is_first_frame;
+        self.empty_streams = if is_empty { self.empty_streams + 1 } else { 0 };
+        self.break_stream();
         match failure {
             error @ RemoteError::EventTooLarge(_) => return Err(error),
-            // Servers that cannot be subscribed to may say so in the stream.
-            _ if is_refused_subscription => self.stage = Stage::Polling,
+            // Servers that cannot be subscribed to may say so in the stream, or end it.
+            _ if is_refused_subscription || self.empty_streams >= EMPTY_STREAMS => self.stage = Stage::Polling,
             _ if self.task.is_none() => return Err(RemoteError::StreamEnded),
             _ => {
-                self.stage = Stage::Broken;
                 let wait = self.failures.next(None);
                 sleep(wait).await;
             }
@@ -329,13 +414,33 @@ impl Following {
         Ok(())
     }
 
-    /// Looks at the task while its stream says nothing. Some servers leave a stream open when its task has ended.
-    async fn check_silent_task(&mut self) {
-        if let Ok(task) = self.ask().await
-            && ends_turn(task.status.state)
-        {
-            self.take_snapshot(&task);
-            self.end();
+    /// Looks at the task while its stream says nothing. Some servers leave a stream open when its task has ended, or when they
+    /// have forgotten the stream.
+    async fn check_silent_task(&mut self) -> Result<(), RemoteError> {
+        match self.ask().await {
+            Ok(task) => {
+                self.note_success();
+                self.take_snapshot(&task);
+                if self.is_over() {
+                    self.end();
+                } else if !self.steps.is_empty() {
+                    // The stream does not tell everything. Another one begins with the whole task.
+                    (self.stage, self.cursor) = (Stage::Broken, None);
+                }
+                Ok(())
+            }
+            Err(error) => {
+                self.break_stream();
+                self.wait_after(error).await
+            }
+        }
+    }
+
+    /// The stream is of no use any more.
+    fn break_stream(&mut self) {
+        self.stage = Stage::Broken;
+        if self.pieces == Pieces::Believed {
+            self.pieces = Pieces::BelievedUntilBreak;
         }
     }
 
@@ -375,11 +480,10 @@ impl Following {
         let number = |id: Option<&str>| id.and_then(|id| id.parse::<u64>().ok());
         match (number(self.cursor.as_deref()), number(id)) {
             (Some(last), Some(this)) if this <= last => return false,
-            (Some(last), Some(this)) if this == last + 1 => {
-                if self.pieces == Pieces::BelievedUntilBreak {
-                    self.pieces = Pieces::Believed;
-                }
+            (Some(last), Some(this)) if this == last + 1 && self.pieces == Pieces::BelievedUntilBreak => {
+                self.pieces = Pieces::Believed;
             }
+            (Some(last), Some(this)) if this == last + 1 => {}
             (Some(_), Some(_)) => (self.pieces, self.has_news) = (Pieces::Doubted, true),
             // Without numbers, nobody knows where the stream goes on.
             _ if self.pieces == Pieces::BelievedUntilBreak => self.pieces = Pieces::Doubted,
@@ -402,12 +506,13 @@ impl Following {
         let mut updates = Vec::new();
         match received.response {
             PeerResponse::Message(message) => {
+                self.context = message.context.clone().or(self.context.take());
                 self.steps.push_back(Step::Replied(message));
                 self.stage = Stage::Over;
             }
             PeerResponse::Task(task) => {
-                let is_old = self.awaits_change && task.status.state.is_waiting();
-                if self.adopt(&task.id, &task.context) && !is_old {
+                if self.adopt(&task.id, &task.context) && !self.is_old(&task.status) {
+                    self.awaits_change = false;
                     self.mirror.take_snapshot(&task, &mut updates);
                 }
             }
@@ -471,6 +576,15 @@ impl Following {
         true
     }
 
+    /// Whether a status is from before the message: some servers still show the question for a while after its answer.
+    fn is_old(&self, status: &Status) -> bool {
+        let asked = self.question.as_ref().and_then(|question| question.asked);
+        self.awaits_change
+            && status.state.is_waiting()
+            && asked.is_none_or(|asked| status.time == asked)
+            && self.sent.is_none_or(|sent| sent.elapsed() < OLD_QUESTION)
+    }
+
     fn is_over(&self) -> bool {
         self.mirror.status().is_some_and(|status| ends_turn(status.state))
     }
@@ -496,7 +610,10 @@ impl Following {
 
     /// Takes the task as it was asked for. Events that are still on their way may be in it already.
     fn take_snapshot(&mut self, task: &Task) {
-        self.adopt(&task.id, &task.context);
+        if !self.adopt(&task.id, &task.context) || self.is_old(&task.status) {
+            return;
+        }
+        self.awaits_change = false;
         let mut updates = Vec::new();
         self.mirror.take_snapshot(task, &mut updates);
         if updates.iter().any(|update| matches!(update, Update::Artifact { .. })) {
@@ -535,7 +652,11 @@ impl Following {
     /// The connection is lost: subscribes again, or goes over to asking.
     async fn reattach(&mut self) -> Result<(), RemoteError> {
         let Some(task) = self.task.clone() else { return Err(RemoteError::StreamEnded) };
-        let streams = self.remote.discovered().await.is_ok_and(|known| known.streams());
+        let streams = match self.remote.discovered().await {
+            Ok(known) => known.streams(),
+            Err(error) if error.is_transient() => return self.wait_after(error).await,
+            Err(_) => false,
+        };
         if !self.can_subscribe || !streams {
             self.stage = Stage::Polling;
             return Ok(());
@@ -548,7 +669,8 @@ impl Following {
         });
         match self.remote.stream(&call, self.cursor.as_deref()).await {
             Ok(stream) => {
-                self.note_success();
+                // Whether it works is shown by its first frame.
+                self.failing_since = None;
                 let mut stream = Box::new(stream);
                 stream.set_task(task);
                 // Most servers tell how the task stands first. One that does not is asked.
@@ -599,6 +721,8 @@ impl Following {
                 }
                 if self.is_over() {
                     self.end();
+                } else if !self.awaits_change && std::mem::take(&mut self.polls_for_answer) {
+                    self.stage = Stage::Broken;
                 } else if self.steps.is_empty() {
                     self.pause().await;
                 }
@@ -640,18 +764,27 @@ impl Following {
 
     /// Waits before the next try, or gives up.
     async fn wait_after(&mut self, error: RemoteError) -> Result<(), RemoteError> {
-        let limit = self.remote.settings().unreachable_timeout;
-        let since = *self.failing_since.get_or_insert_with(Instant::now);
+        let wait = self.next_wait(error)?;
+        sleep(wait).await;
+        Ok(())
+    }
+
+    /// How long to wait before the next try. An error: it has failed for too long, or will not work later either.
+    fn next_wait(&mut self, error: RemoteError) -> Result<Duration, RemoteError> {
         if !error.is_transient() {
             return Err(error);
         }
-        if since.elapsed() >= limit {
+        let limit = self.remote.settings().unreachable_timeout;
+        let since = *self.failing_since.get_or_insert_with(Instant::now);
+        let left = limit.saturating_sub(since.elapsed());
+        if left.is_zero() {
             return Err(RemoteError::Unreachable(limit, error.to_string()));
         }
-        let wait = self.failures.next(error.retry_after());
+        if error.retry_after().is_some_and(|asked| asked > left) {
+            return Err(error);
+        }
         self.steps.push_back(Step::Trouble(error.to_string()));
-        sleep(wait).await;
-        Ok(())
+        Ok(self.failures.next(error.retry_after()).min(left))
     }
 }
 

@@ -4,6 +4,7 @@
 //! already, so that each thing is passed on once, whichever way it comes: as a piece of an artifact or within a snapshot.
 //! It is pure; `Following` feeds it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use sabir_model::{Artifact, ArtifactId, Chunk, Content, Json, Message, Part, Role, State, Status, StatusChange, Task};
@@ -19,7 +20,9 @@ pub enum Update {
 
 #[derive(Debug, Default)]
 pub struct Mirror {
-    artifacts: Vec<MirroredArtifact>,
+    artifacts: HashMap<ArtifactId, MirroredArtifact>,
+    /// About how many bytes the artifacts have.
+    weight: usize,
     /// The last one that was seen.
     status: Option<Status>,
     /// The last words of the agent in the history, for servers that answer there and nowhere else.
@@ -39,7 +42,6 @@ struct Received {
 
 #[derive(Debug)]
 struct MirroredArtifact {
-    id: ArtifactId,
     /// Neighbouring texts are one, however they were cut.
     parts: Vec<Part>,
     is_closed: bool,
@@ -48,12 +50,21 @@ struct MirroredArtifact {
 impl Mirror {
     /// `artifacts` are those that were passed on before, by a run that has ended.
     pub fn new(artifacts: &[Arc<Artifact>]) -> Self {
-        let known = artifacts.iter().map(|artifact| MirroredArtifact {
-            id: artifact.id.clone(),
-            parts: joined(&artifact.parts),
-            is_closed: false,
-        });
-        Mirror { artifacts: known.collect(), ..Mirror::default() }
+        let mut mirror = Mirror::default();
+        for artifact in artifacts {
+            mirror.add(artifact.id.clone(), joined(&artifact.parts), false);
+        }
+        mirror
+    }
+
+    /// About how many bytes of memory the task takes.
+    pub fn weight(&self) -> usize {
+        self.weight
+    }
+
+    fn add(&mut self, id: ArtifactId, parts: Vec<Part>, is_closed: bool) {
+        self.weight += ARTIFACT_WEIGHT + weight_of(&parts);
+        self.artifacts.insert(id, MirroredArtifact { parts, is_closed });
     }
 
     pub fn status(&self) -> Option<&Status> {
@@ -73,11 +84,10 @@ impl Mirror {
 
     /// Whether these artifacts are all that is known, and not more or less of any.
     pub fn has_just(&self, artifacts: &[Arc<Artifact>]) -> bool {
-        let is_same = |known: &MirroredArtifact| {
-            let same = artifacts.iter().find(|artifact| artifact.id == known.id);
-            same.is_some_and(|artifact| joined(&artifact.parts) == known.parts)
+        let is_same = |artifact: &Arc<Artifact>| {
+            self.artifacts.get(&artifact.id).is_some_and(|known| joined(&artifact.parts) == known.parts)
         };
-        self.artifacts.len() == artifacts.len() && self.artifacts.iter().all(is_same)
+        self.artifacts.len() == artifacts.len() && artifacts.iter().all(is_same)
     }
 
     /// Takes the task as it is now.
@@ -109,13 +119,14 @@ impl Mirror {
             last: false,
             metadata: None,
         };
-        let Some(known) = self.artifacts.iter_mut().find(|known| known.id == artifact.id) else {
-            self.artifacts.push(MirroredArtifact { id: artifact.id.clone(), parts: parts.clone(), is_closed: false });
+        let Some(known) = self.artifacts.get_mut(&artifact.id) else {
+            self.add(artifact.id.clone(), parts.clone(), false);
             updates.push(update(parts, false));
             return;
         };
+        let (before, after) = (weight_of(&known.parts), weight_of(&parts));
         match rest(&known.parts, &parts) {
-            Rest::Nothing => {}
+            Rest::Nothing => return,
             Rest::More(more) => {
                 known.parts = parts;
                 updates.push(update(more, true));
@@ -125,6 +136,7 @@ impl Mirror {
                 updates.push(update(parts, false));
             }
         }
+        self.weight = self.weight + after - before;
     }
 
     /// Takes a piece of an artifact from a stream.
@@ -132,20 +144,22 @@ impl Mirror {
         self.received.artifacts = true;
         let Chunk { artifact, append, last, metadata, .. } = chunk;
         let artifact = Arc::unwrap_or_clone(artifact);
-        let known = self.artifacts.iter_mut().find(|known| known.id == artifact.id);
-        let append = match known {
+        let append = match self.artifacts.get_mut(&artifact.id) {
             Some(known) if append => {
-                self.received.appended = true;
-                self.received.is_odd |= known.is_closed;
+                let was_closed = std::mem::replace(&mut known.is_closed, last);
                 extend(&mut known.parts, &artifact.parts);
-                known.is_closed = last;
+                self.weight += weight_of(&artifact.parts);
+                self.received.appended = true;
+                self.received.is_odd |= was_closed;
                 true
             }
             Some(known) => {
                 let parts = joined(&artifact.parts);
                 let is_same = known.parts == parts;
+                let (before, after) = (weight_of(&known.parts), weight_of(&parts));
                 known.parts = parts;
                 known.is_closed = last;
+                self.weight = self.weight + after - before;
                 // The same frame once more.
                 if is_same {
                     return;
@@ -154,8 +168,7 @@ impl Mirror {
             }
             None => {
                 self.received.is_odd |= append;
-                let (id, parts) = (artifact.id.clone(), joined(&artifact.parts));
-                self.artifacts.push(MirroredArtifact { id, parts, is_closed: last });
+                self.add(artifact.id.clone(), joined(&artifact.parts), last);
                 false
             }
         };
@@ -201,6 +214,25 @@ fn extend(parts: &mut Vec<Part>, more: &[Part]) {
             _ => parts.push(part.clone()),
         }
     }
+}
+
+/// What an artifact takes beside its parts, and a part beside its content.
+const ARTIFACT_WEIGHT: usize = 300;
+const PART_WEIGHT: usize = 100;
+
+fn weight_of(parts: &[Part]) -> usize {
+    let json = |json: &Option<Json>| json.as_ref().map_or(0, |json| json.as_str().len());
+    let of_part = |part: &Part| {
+        let content = match &part.content {
+            Content::Text(text) | Content::Url(text) => text.len(),
+            Content::Bytes(bytes) => bytes.as_str().len(),
+            Content::Data(data) => data.as_str().len(),
+        };
+        // Plain texts become one part.
+        let own = if is_plain(part) && plain_text(part).is_some() { 0 } else { PART_WEIGHT };
+        own + content + json(&part.metadata)
+    };
+    parts.iter().map(of_part).sum()
 }
 
 fn plain_text(part: &Part) -> Option<&str> {

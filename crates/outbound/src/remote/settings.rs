@@ -48,6 +48,8 @@ pub struct RemoteSettings {
     pub unreachable_timeout: Duration,
     /// The largest event of a stream, and the largest answer.
     pub largest_answer: usize,
+    /// The largest task: about so many bytes of artifacts.
+    pub largest_task: usize,
     pub observer: Option<Observer>,
 }
 
@@ -80,7 +82,18 @@ impl RemoteSettings {
             poll_interval: None,
             unreachable_timeout: Duration::from_secs(300),
             largest_answer: 16 << 20,
+            largest_task: 64 << 20,
             observer: None,
+        }
+    }
+
+    /// With this `unreachable_timeout`. No single call, and no silence of a stream, is borne for longer.
+    pub fn unreachable_after(self, time: Duration) -> Self {
+        RemoteSettings {
+            unreachable_timeout: time,
+            call_timeout: self.call_timeout.min(time),
+            stream_silence: self.stream_silence.min(time),
+            ..self
         }
     }
 }

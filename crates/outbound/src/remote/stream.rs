@@ -94,6 +94,11 @@ impl RemoteStream {
         }
     }
 
+    /// Whether a frame has arrived in part. A large one may take its time.
+    pub(super) fn is_in_frame(&self) -> bool {
+        matches!(&self.source, Source::Events(events) if events.parser.is_in_event())
+    }
+
     /// From now on, frames that name no task are about this one.
     pub fn set_task(&mut self, task: TaskId) {
         self.task = Some(task);

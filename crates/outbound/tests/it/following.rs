@@ -19,6 +19,7 @@ fn remote(agent: &RemoteAgent) -> Remote {
         call_timeout: Duration::from_secs(3),
         send_timeout: Duration::from_secs(5),
         largest_answer: 1 << 20,
+        largest_task: 2 << 20,
         ..RemoteSettings::new(agent.url())
     };
     Remote::new(settings).unwrap()
@@ -69,6 +70,7 @@ fn short(error: &RemoteError) -> &'static str {
         RemoteError::OutcomeUnknown(_) => "outcome unknown",
         RemoteError::Unreachable(..) => "unreachable",
         RemoteError::EventTooLarge(_) => "too large",
+        RemoteError::TaskTooLarge(_) => "task too large",
         RemoteError::Card(_) => "card",
         RemoteError::NoInterface(_) => "no interface",
         RemoteError::Dial(_) => "dial",
@@ -163,6 +165,7 @@ async fn what_is_beyond_repair_is_an_error_that_says_so() {
             Faults { card: vec![CardFault::Url("http://10.1.2.3/".into())], ..none() },
             "error: no interface",
         ),
+        ("a task without an end", "stream 3000000 0 xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", none(), "error: task too large"),
         ("a failure", "fail no luck", none(), "Failed \"\" (no luck)"),
         ("a refusal", "reject not mine", none(), "Rejected \"\" (not mine)"),
         ("a question", "ask which?", none(), "InputRequired \"\" (which?)"),

@@ -4,10 +4,10 @@
 //! One table has the dialects (`dialect`), one the ways in which tasks end (`ENDS`). What each dialect says is read into
 //! one neutral form and compared with what 1.0 says, after `translation_loss` has taken away what the dialect cannot say.
 
-mod dialect_client;
+pub mod dialect_client;
 mod exact_json;
-mod json_format;
-mod neutral_task;
+pub mod json_format;
+pub mod neutral_task;
 mod translation_loss;
 
 use std::sync::atomic::{AtomicU64, Ordering};

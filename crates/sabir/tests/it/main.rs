@@ -39,6 +39,7 @@ mod promises;
 mod proxy;
 mod push_commands;
 mod questions;
+mod remote_agents;
 mod resuming;
 mod routing;
 mod sabir_to_sabir;

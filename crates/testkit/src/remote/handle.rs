@@ -134,6 +134,7 @@ impl RemoteAgent {
     /// Closes the listener and resets all connections. The port stays its own.
     pub fn die(&self, tasks: TasksAfterDeath) {
         self.server.die(tasks, None);
+        self.server.wait_until_closed();
     }
 
     /// The same, and comes back on the same port after this time.

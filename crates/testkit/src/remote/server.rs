@@ -70,6 +70,9 @@ pub(super) struct Server {
     _reserved: [Socket; 2],
 }
 
+/// How long the threads of connections may take to end.
+const CLOSING: Duration = Duration::from_secs(2);
+
 struct Listening {
     is_stopped: Arc<AtomicBool>,
     thread: JoinHandle<()>,
@@ -160,6 +163,14 @@ impl Server {
         }
     }
 
+    /// Waits until the threads of all connections have let go of their sockets, so that peers know.
+    pub(super) fn wait_until_closed(&self) {
+        let end = Instant::now() + CLOSING;
+        while self.open_connections() > 0 && Instant::now() < end {
+            thread::yield_now();
+        }
+    }
+
     /// Dies for good.
     pub(super) fn end(&self) {
         self.is_ended.store(true, Ordering::SeqCst);
@@ -176,10 +187,8 @@ impl Server {
             }
             let _ = listening.thread.join();
         }
-        for connection in lock(&self.connections).drain(..) {
-            if let Some(connection) = connection.upgrade() {
-                connection.abort();
-            }
+        for connection in lock(&self.connections).iter().filter_map(Weak::upgrade) {
+            connection.abort();
         }
         self.tasks.wake();
     }
