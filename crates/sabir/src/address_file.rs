@@ -79,9 +79,14 @@ pub fn read(database: &Path) -> Option<ServerAddress> {
     if !SqliteStore::is_open_elsewhere(&database) {
         return None;
     }
-    let file = File::open(path_beside(&database)).ok()?;
-    let (owner, owner_of_database) = (file.metadata().ok()?.uid(), database.metadata().ok()?.uid());
-    if !is_trusted(owner, owner_of_database) {
+    let path = path_beside(&database);
+    // Neither a link to a file that somebody else wrote, nor something that never answers.
+    if !path.symlink_metadata().ok()?.is_file() {
+        return None;
+    }
+    let file = File::open(path).ok()?;
+    let (known, owner_of_database) = (file.metadata().ok()?, database.metadata().ok()?.uid());
+    if !known.is_file() || known.nlink() != 1 || !is_trusted(known.uid(), owner_of_database) {
         return None;
     }
     let mut text = String::new();

@@ -44,8 +44,13 @@ pub fn find(options: &CliOptions, load: Load) -> anyhow::Result<LocalServer> {
 
 /// Where a server with these addresses is reached from its own machine.
 fn configured_url(server: &ServerSection) -> anyhow::Result<String> {
-    match server.listen.iter().find(|address| address.port() != 0) {
-        Some(address) => Ok(format!("{}://{}", server.scheme(), reachable(*address))),
+    match server.listen.iter().find(|address| address.port() != 0).map(|address| reachable(*address)) {
+        // Credentials go there, and a file in the current folder may have been written by anybody.
+        Some(address) if !address.ip().is_loopback() => bail!(
+            "no server runs with this store, and server.listen is {address}, which is another machine or leads there; \
+             start one with `sabir serve`, or give its URL"
+        ),
+        Some(address) => Ok(format!("{}://{address}", server.scheme())),
         None => bail!(
             "no server runs with this store, and server.listen names no port; start one with `sabir serve`, or give its \
              URL"

@@ -18,7 +18,12 @@ pub fn visible_lines(text: &str) -> String {
 }
 
 fn is_hidden(letter: char) -> bool {
-    letter.is_control() || matches!(letter, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    letter.is_control()
+        || matches!(
+            letter,
+            '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}'
+                | '\u{feff}' | '\u{e0000}'..='\u{e007f}'
+        )
 }
 
 #[cfg(test)]

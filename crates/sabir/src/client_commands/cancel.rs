@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use sabir_model::{Call, Cancel, OnFinishedCancel};
+use sabir_model::{Call, Cancel, Get, OnFinishedCancel, State, Wanted};
 use sabir_wire::Payload;
 
 use super::connection::Connection;
@@ -17,8 +17,21 @@ pub async fn cancel(options: &CancelOptions, around: &Surroundings) -> Result<Ex
     let CancelOptions { server, protocol, .. } = options;
     let (url, task) = words::only_task(&options.words, server)?;
     let metadata = options.metadata.clone();
-    let call = Call::Cancel(Cancel { agent: None, task, metadata, on_finished: OnFinishedCancel::Refuse });
-    let asking = async { Connection::open(url, server, protocol, None, around).await?.task(call).await };
+    let on_finished = OnFinishedCancel::Refuse;
+    let call = Call::Cancel(Cancel { agent: None, task: task.clone(), metadata, on_finished });
+    let asking = async {
+        let connection = Connection::open(url, server, protocol, None, around).await?;
+        let refusal = match connection.task(call).await {
+            Ok(task) => return Ok(task),
+            Err(refusal) => refusal,
+        };
+        // Where the answer to a cancel was lost, the next one finds the task canceled already.
+        let get = Call::Get(Get { agent: None, task, history: None, earlier: Wanted::No });
+        match connection.task(get).await {
+            Ok(task) if task.status.state == State::Canceled => Ok(task),
+            _ => Err(refusal),
+        }
+    };
     let task = within(options.timeout, asking).await?;
     let shown = match around.format(&options.format) {
         Format::Json => print_line(Payload::Task(&task)),

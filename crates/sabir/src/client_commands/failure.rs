@@ -127,7 +127,9 @@ impl Failure {
             RemoteError::InvalidCredential(_) => Self::usage(message),
             RemoteError::Dial(_) | RemoteError::Unreachable(..) => Self::unreachable(message),
             RemoteError::Peer { error, .. } => Self::of_peer(error, message, shown),
-            RemoteError::StreamEnded | RemoteError::EventTooLarge(_) | RemoteError::TaskTooLarge(_) => Self::local(message),
+            RemoteError::StreamEnded | RemoteError::EventTooLarge(_) | RemoteError::TaskTooLarge(_) => {
+                Self::local(message)
+            }
             RemoteError::OutcomeUnknown(_) => Self::new(Exit::Unknown, "SABIR_ERR_OUTCOME_UNKNOWN", message),
         }
     }

@@ -38,18 +38,28 @@ impl Invocation {
 
     /// `sabir VERB URL TASK MORE --flags`; `more` is written as it is.
     pub fn command(&self, verb: &str, task: &str, more: &str) -> String {
-        let words = [Some("sabir"), Some(verb), self.url.as_deref(), Some(task)];
-        let words = words.into_iter().flatten().map(quoted);
+        let words = [self.url.as_deref(), Some(task)].into_iter().flatten().map(quoted);
         let more = Some(more.to_owned()).filter(|more| !more.is_empty());
-        let flags = self.flags.iter().map(|word| quoted(word));
-        visible(&words.chain(more).chain(flags).collect::<Vec<_>>().join(" "))
+        let words: Vec<String> = words.chain(more).collect();
+        let flags: Vec<String> = self.flags.iter().map(|word| quoted(word)).collect();
+        let mut command = vec!["sabir".to_owned(), quoted(verb)];
+        // A server may give a task the name of a flag.
+        if task.starts_with('-') {
+            command.extend(flags);
+            command.push("--".to_owned());
+            command.extend(words);
+        } else {
+            command.extend(words);
+            command.extend(flags);
+        }
+        visible(&command.join(" "))
     }
 }
 
 /// As a shell reads it.
 fn quoted(word: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:@%+=,".contains(&byte);
-    match !word.is_empty() && word.bytes().all(is_plain) && !word.starts_with('-') || word.starts_with("--") {
+    match !word.is_empty() && word.bytes().all(is_plain) {
         true => word.to_owned(),
         false => format!("'{}'", word.replace('\'', r"'\''")),
     }
@@ -79,6 +89,15 @@ mod tests {
             ),
         ] {
             assert_eq!(Invocation::new(url, &server, &protocol).command("watch", task, ""), expected);
+        }
+        let server = ServerName { agent: Some("a".into()), ..ServerName::default() };
+        let named = Invocation::new(Some("http://a/"), &server, &ProtocolOptions::default());
+        for (task, expected) in [
+            ("--x;touch y", "sabir answer --agent a -- http://a/ '--x;touch y' '...'"),
+            ("--endpoint=http://b/", "sabir answer --agent a -- http://a/ --endpoint=http://b/ '...'"),
+            ("-v", "sabir answer --agent a -- http://a/ -v '...'"),
+        ] {
+            assert_eq!(named.command("answer", task, "'...'"), expected);
         }
         let plain = Invocation::default();
         assert_eq!(plain.command("answer", "t", "'...'"), "sabir answer t '...'");

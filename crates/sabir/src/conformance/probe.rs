@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use sabir_model::{AgentId, Call, PushCall, State, TaskId};
 use sabir_outbound::client::OpenResponse;
-use sabir_outbound::{Client, DialError, Request};
+use sabir_outbound::{Client, DialError, Request, Target};
 use sabir_wire::{Binding, Operation, PeerCall, PeerProtocol, ProtocolVersion};
 use serde_json::Value;
 
@@ -216,7 +216,7 @@ impl<'s> Probe<'s> {
             let outgoing = Request {
                 method: Method::from_bytes(verb.as_bytes()).expect("a verb of HTTP"),
                 url: url.to_owned(),
-                headers: self.headers(&request.headers, credentials),
+                headers: self.headers(url, &request.headers, credentials),
                 body: Bytes::from(request.body.clone()),
                 timeout: self.patience(),
                 redirects: 0,
@@ -239,10 +239,12 @@ impl<'s> Probe<'s> {
         }
     }
 
-    fn headers(&self, own: &[(&'static str, String)], credentials: Credentials) -> HeaderMap {
+    /// Credentials are for the server that the operator named, and for no other one that its card leads to.
+    fn headers(&self, url: &str, own: &[(&'static str, String)], credentials: Credentials) -> HeaderMap {
+        let is_named = Target::parse(url).is_ok_and(|target| target.origin() == self.access.target.origin());
         let mut headers = match credentials {
-            Credentials::Shown => self.access.headers.clone(),
-            Credentials::Withheld => HeaderMap::new(),
+            Credentials::Shown if is_named => self.access.headers.clone(),
+            Credentials::Shown | Credentials::Withheld => HeaderMap::new(),
         };
         for (name, value) in own {
             if let Ok(value) = HeaderValue::from_str(value) {
