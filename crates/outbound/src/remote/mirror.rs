@@ -45,6 +45,8 @@ struct MirroredArtifact {
     /// Neighbouring texts are one, however they were cut.
     parts: Vec<Part>,
     is_closed: bool,
+    /// A piece was the same as the one before it. It may have come twice.
+    may_repeat: bool,
 }
 
 impl Mirror {
@@ -53,6 +55,10 @@ impl Mirror {
         let mut mirror = Mirror::default();
         for artifact in artifacts {
             mirror.add(artifact.id.clone(), joined(&artifact.parts), false);
+        }
+        for known in mirror.artifacts.values_mut() {
+            // Nobody knows any more how they came.
+            known.may_repeat = true;
         }
         mirror
     }
@@ -64,7 +70,7 @@ impl Mirror {
 
     fn add(&mut self, id: ArtifactId, parts: Vec<Part>, is_closed: bool) {
         self.weight += ARTIFACT_WEIGHT + weight_of(&parts);
-        self.artifacts.insert(id, MirroredArtifact { parts, is_closed });
+        self.artifacts.insert(id, MirroredArtifact { parts, is_closed, may_repeat: false });
     }
 
     pub fn status(&self) -> Option<&Status> {
@@ -94,7 +100,7 @@ impl Mirror {
     pub fn take_snapshot(&mut self, task: &Task, updates: &mut Vec<Update>) {
         for artifact in &task.artifacts {
             self.received.artifacts = true;
-            self.take_whole(artifact, updates);
+            self.take_whole(artifact, task.status.state, updates);
         }
         let answer = task.history.last().filter(|message| message.role == Role::Agent);
         self.last_words = answer.map(|message| message.parts.clone()).filter(|parts| !parts.is_empty());
@@ -111,7 +117,7 @@ impl Mirror {
         );
     }
 
-    fn take_whole(&mut self, artifact: &Artifact, updates: &mut Vec<Update>) {
+    fn take_whole(&mut self, artifact: &Artifact, state: State, updates: &mut Vec<Update>) {
         let parts = joined(&artifact.parts);
         let update = |parts: Vec<Part>, append| Update::Artifact {
             artifact: Artifact { parts, ..artifact.clone() },
@@ -127,12 +133,16 @@ impl Mirror {
         let (before, after) = (weight_of(&known.parts), weight_of(&parts));
         match rest(&known.parts, &parts) {
             Rest::Nothing => return,
+            // What is known has more at its end. It came twice, or the server lags behind its own stream; at the end of a
+            // turn nothing lags.
+            Rest::Less if !known.may_repeat || !ends_turn(state) => return,
             Rest::More(more) => {
                 known.parts = parts;
                 updates.push(update(more, true));
             }
-            Rest::Different => {
+            Rest::Less | Rest::Different => {
                 known.parts.clone_from(&parts);
+                known.may_repeat = false;
                 updates.push(update(parts, false));
             }
         }
@@ -147,6 +157,7 @@ impl Mirror {
         let append = match self.artifacts.get_mut(&artifact.id) {
             Some(known) if append => {
                 let was_closed = std::mem::replace(&mut known.is_closed, last);
+                known.may_repeat |= ends_with(&known.parts, &artifact.parts);
                 extend(&mut known.parts, &artifact.parts);
                 self.weight += weight_of(&artifact.parts);
                 self.received.appended = true;
@@ -235,6 +246,14 @@ fn weight_of(parts: &[Part]) -> usize {
     parts.iter().map(of_part).sum()
 }
 
+/// Whether these parts are the last of the others.
+fn ends_with(parts: &[Part], last: &[Part]) -> bool {
+    match (parts.last().and_then(plain_text), last) {
+        (Some(text), [only]) if plain_text(only).is_some_and(|last| !last.is_empty() && text.ends_with(last)) => true,
+        _ => !last.is_empty() && parts.ends_with(last),
+    }
+}
+
 fn plain_text(part: &Part) -> Option<&str> {
     match &part.content {
         Content::Text(text) if is_plain(part) => Some(text),
@@ -257,8 +276,9 @@ fn is_plain(part: &Part) -> bool {
 /// What a whole artifact has beyond what is known of it.
 #[derive(Debug, PartialEq, Eq)]
 enum Rest {
-    /// It is the same, or an older state of it.
     Nothing,
+    /// It is the beginning of what is known.
+    Less,
     More(Vec<Part>),
     Different,
 }
@@ -269,15 +289,14 @@ fn rest(known: &[Part], whole: &[Part]) -> Rest {
     match (known, whole) {
         ([], []) => Rest::Nothing,
         ([], more) => Rest::More(more.to_vec()),
-        // The store of a server may lag behind its stream.
-        (_, []) => Rest::Nothing,
+        (_, []) => Rest::Less,
         ([known], [first, more @ ..]) => match (plain_text(known), plain_text(first)) {
             (Some(known), Some(text)) if text.starts_with(known) => {
                 let mut rest = vec![Part::text(&text[known.len()..])];
                 rest.extend_from_slice(more);
                 Rest::More(rest)
             }
-            (Some(known), Some(text)) if more.is_empty() && known.starts_with(text) => Rest::Nothing,
+            (Some(known), Some(text)) if more.is_empty() && known.starts_with(text) => Rest::Less,
             _ => Rest::Different,
         },
         _ => Rest::Different,
@@ -377,6 +396,33 @@ mod tests {
             (vec![Chunk(chunk("a", "xyz", false)), working(&[artifact("a", &["x"])])], "a=xyz; Working"),
             (vec![Chunk(chunk("a", "xyz", false)), working(&[artifact("a", &["xa"])])], "a=xyz; a=xa, Working"),
             (vec![Chunk(chunk("a", "xyz", false)), working(&[])], "a=xyz; Working"),
+            // A piece that came twice is taken back at the end, and not before. One that was said twice stays.
+            (
+                vec![
+                    Chunk(chunk("a", "x", false)),
+                    Chunk(chunk("a", "y", true)),
+                    Chunk(chunk("a", "y", true)),
+                    working(&[artifact("a", &["x", "y"])]),
+                    Snapshot(snapshot(State::Completed, &[artifact("a", &["x", "y"])])),
+                ],
+                "a=x; a+y; a+y; Working; a=xy",
+            ),
+            (
+                vec![
+                    Chunk(chunk("a", "xy", false)),
+                    Chunk(chunk("a", "z", true)),
+                    Snapshot(snapshot(State::Completed, &[artifact("a", &["xy"])])),
+                ],
+                "a=xy; a+z; ",
+            ),
+            (
+                vec![
+                    Chunk(chunk("a", "y", false)),
+                    Chunk(chunk("a", "y", true)),
+                    Snapshot(snapshot(State::Completed, &[artifact("a", &["y", "y"])])),
+                ],
+                "a=y; a+y; ",
+            ),
             // A piece for an artifact that never began is its beginning.
             (vec![Chunk(chunk("a", "y", true)), working(&[artifact("a", &["x", "y"])])], "a=y; a=xy, Working"),
             // Statuses that say the same, and those behind the end.
@@ -402,6 +448,8 @@ mod tests {
         let mut mirror = Mirror::new(&[Arc::new(artifact("a", &["x"]))]);
         let task = snapshot(State::Working, &[artifact("a", &["x", "y"])]);
         assert_eq!(say(feed(&mut mirror, Input::Snapshot(task))), "a+y, Working");
+        let task = snapshot(State::Completed, &[artifact("a", &["x"])]);
+        assert_eq!(say(feed(&mut mirror, Input::Snapshot(task))), "a=x");
     }
 
     proptest! {
