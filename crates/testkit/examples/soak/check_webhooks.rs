@@ -10,6 +10,7 @@ use crate::checker::Checker;
 use crate::dialect_client::{DIALECTS, DialectClient, Event, JsonFormat, is_at_rest, is_terminal};
 use crate::interruptions::time_of;
 use crate::ledger::{WebhookRecord, WebhookTask};
+use crate::made_text::MadeText;
 use crate::promise;
 use crate::webhook_receiver::{Arrival, Told};
 
@@ -106,7 +107,7 @@ fn must_begin(record: &WebhookRecord, wanted: &[Wanted]) -> usize {
 
 /// What a webhook of this dialect is told of a task with this log.
 fn wanted(dialect: &DialectClient, wants_all: bool, events: &[Event]) -> Vec<Wanted> {
-    let (mut status, mut now, mut made) = ((String::new(), String::new()), i64::MIN, 0);
+    let (mut status, mut now, mut made) = ((String::new(), String::new()), i64::MIN, MadeText::default());
     let mut all = Vec::new();
     for event in events {
         let told = match event {
@@ -120,16 +121,16 @@ fn wanted(dialect: &DialectClient, wants_all: bool, events: &[Event]) -> Vec<Wan
                 let (state, time) = status.clone();
                 match dialect.format {
                     JsonFormat::V1 if !is_at_rest(&state) => Told::Status { state, time },
-                    _ => Told::Task { state, time, made },
+                    _ => Told::Task { state, time, made: made.len() },
                 }
             }
             Event::Artifact { text, .. } => {
-                made += text.len();
+                made.take(event);
                 let (state, time) = status.clone();
                 match dialect.format {
                     _ if !wants_all => continue,
                     JsonFormat::V1 => Told::Artifact { text: text.clone() },
-                    _ => Told::Task { state, time, made },
+                    _ => Told::Task { state, time, made: made.len() },
                 }
             }
         };

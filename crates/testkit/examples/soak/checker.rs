@@ -8,19 +8,22 @@ use std::time::{Duration, Instant};
 
 use sabir_testkit::sse::SseFrame;
 
-use crate::agents::{DEFAULT, PROGRAM, Records};
+use crate::agents::{Agent, DEFAULT, Kind, PROGRAM, Records};
 use crate::check_webhooks::Webhooks;
 use crate::checker_connection::CheckerConnection;
 use crate::dialect_client::{
     CallerMessage, ClientMessage, DIALECTS, Delivery, DialectClient, Event, JsonFormat, LISTING_DIALECTS, Operation,
     REFERENCE, STREAMING_DIALECTS, is_at_rest, is_terminal,
 };
+use crate::front_log;
 use crate::interruptions::{self, time_of};
 use crate::ledger::{Cancel, LedgerEntries, TaskRecord};
 use crate::log_parser::{self, Ending, ParsedLog};
+use crate::made_text::{MadeText, was_made};
 use crate::promise;
 use crate::random::Random;
 use crate::server_processes::{self, ServerProcess};
+use crate::upstreams::Upstreams;
 use crate::webhook_receiver::WebhookReceivers;
 
 const CHECKERS: usize = 4;
@@ -30,9 +33,11 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A task as the server has it at the end of the run.
 pub struct CheckedTask {
     pub id: String,
+    pub agent: &'static Agent,
     context: String,
-    state: String,
+    pub state: String,
     pub messages: Vec<CallerMessage>,
+    pub events: Vec<Event>,
     pub log: Option<ParsedLog>,
     ran: Option<(i64, i64)>,
 }
@@ -43,6 +48,7 @@ pub struct Checker<'a> {
     pub processes: &'a [ServerProcess],
     pub records: Records,
     pub receivers: &'a WebhookReceivers,
+    pub upstreams: &'a Upstreams,
     pub seed: u64,
 }
 
@@ -84,6 +90,7 @@ impl Checker<'_> {
         let found = found.into_inner().expect("nobody panics over it");
         self.check_messages(&found);
         self.check_program(&found);
+        self.check_fronts(&found);
         check_contexts(&found);
         self.check_waiting(&found);
     }
@@ -171,10 +178,12 @@ impl Checker<'_> {
         promise::PICKED_UP.check(rest.is_some_and(|rest| rest.len() as u64 == frames.len() as u64 - after), || {
             format!("{id} after {after} in {}", dialect.name)
         });
-        check_answers(id, record, &view.state, &events);
+        let first = messages.first().map_or("", |message| &message.text);
+        let agent = self.entries.messages.get(first).map_or(DEFAULT, |sent| sent.agent);
+        check_answers(id, agent, record, &view.state, &events);
         check_snapshots(id, record, &events);
-        self.check_webhooks(webhooks, id, messages.first().map_or("", |message| &message.text), &events);
-        let log = self.check_log(id, record, &messages, &events);
+        self.check_webhooks(webhooks, id, first, &events);
+        let log = self.check_log(id, agent, record, &messages, &events);
 
         // Of a task that was run again, the last run counts.
         let last_run = log.as_ref().and_then(|log| log.reruns.last().copied()).unwrap_or(0);
@@ -185,7 +194,9 @@ impl Checker<'_> {
         let ran = (is_terminal(&view.state) && !was_interrupted && times.len() > 1)
             .then(|| (times[0], times[times.len() - 1]));
         let context = task["contextId"].as_str().unwrap_or_default().to_owned();
-        Some(CheckedTask { id: id.to_owned(), context, state: view.state, messages, log, ran })
+        // Other logs are long, and nobody looks at them again.
+        let events = if agent.kind.is_front() { events } else { Vec::new() };
+        Some(CheckedTask { id: id.to_owned(), agent, context, state: view.state, messages, events, log, ran })
     }
 
     /// The events after a number, which have the numbers after it.
@@ -231,13 +242,18 @@ impl Checker<'_> {
     fn check_log(
         &self,
         id: &str,
+        agent: &Agent,
         record: &TaskRecord,
         messages: &[CallerMessage],
         events: &[Event],
     ) -> Option<ParsedLog> {
-        let first = messages.first().map_or("", |message| &message.text);
-        let agent = self.entries.messages.get(first).map_or(DEFAULT, |sent| sent.agent);
-        let log = log_parser::parse(agent.kind, messages, events);
+        let is_rerun = |place: usize| interruptions::is_rerun(self.processes, agent.kind, events, place);
+        let log = match agent.kind {
+            Kind::Front(_) => front_log::parse(messages, events, is_rerun),
+            // Where no way to read it explains all that began again, any will do for the report.
+            Kind::Demo | Kind::Program => log_parser::parse(agent.kind, messages, events, &is_rerun)
+                .or_else(|_| log_parser::parse(agent.kind, messages, events, &|_| true)),
+        };
         promise::STORIES.check(log.is_ok(), || format!("{id} {messages:?}: {log:?}"));
         if record.cancel == Cancel::Acknowledged {
             let is_last = matches!(events.last(), Some(Event::Status { state, .. }) if state == "canceled");
@@ -256,13 +272,13 @@ impl Checker<'_> {
                 promise::STOPPED.check(record.cancel != Cancel::Never, || format!("{id} was canceled by nobody"));
             }
             Ending::Interrupted(reason) => {
-                let is_so = interruptions::is_interrupted(self.processes, reason, events);
+                let is_so = interruptions::is_interrupted(self.processes, agent.kind, reason, events);
                 promise::INTERRUPTED.check(is_so, || format!("{id}: {reason}; {}", times()));
             }
             Ending::ByAgent => {}
         }
         if !log.reruns.is_empty() {
-            let is_so = log.reruns.iter().all(|place| interruptions::is_rerun(self.processes, events, *place));
+            let is_so = log.reruns.iter().all(|place| is_rerun(*place));
             promise::RERUN.check(is_so, || format!("{id} began again at {:?}; {}", log.reruns, times()));
         }
         Some(log)
@@ -311,7 +327,7 @@ impl Checker<'_> {
             // The gateway does not tell how it ends.
             let dialect = &STREAMING_DIALECTS[place % STREAMING_DIALECTS.len()];
             let name = format!("last-{place}");
-            let message = ClientMessage { task: Some(&task.id), ..ClientMessage::new(&name, "thanks", DEFAULT) };
+            let message = ClientMessage { task: Some(&task.id), ..ClientMessage::new(&name, "thanks", task.agent) };
             let answer = connection.ask(dialect, &Operation::Send(message, Delivery::WhenSettled));
             let view = answer.as_ref().ok().and_then(|answer| dialect.read_task(answer.as_ref().ok()?));
             promise::WAITING.check(view.is_some_and(|view| view.state == "completed" && view.id == task.id), || {
@@ -322,8 +338,8 @@ impl Checker<'_> {
 }
 
 /// States and artifacts that clients were told.
-fn check_answers(id: &str, record: &TaskRecord, end: &str, events: &[Event]) {
-    let made: String = events.iter().filter_map(text_of).collect();
+fn check_answers(id: &str, agent: &Agent, record: &TaskRecord, end: &str, events: &[Event]) {
+    let made = MadeText::of(events).text();
     for (place, view) in &record.answers {
         let dialect = &DIALECTS[*place];
         promise::KEPT.check(true, String::new);
@@ -336,6 +352,8 @@ fn check_answers(id: &str, record: &TaskRecord, end: &str, events: &[Event]) {
         let is_so = match dialect.format {
             JsonFormat::Gateway => made.ends_with(seen_text.as_str()),
             _ if is_terminal(&view.state) => made == *seen_text,
+            // What a remote agent has sent twice or out of order is replaced.
+            _ if agent.kind.is_front() => was_made(events, seen_text),
             _ => made.starts_with(seen_text.as_str()),
         };
         promise::MADE.check(is_so, || format!("{id} had {seen_text:?} in {}, and has {made:?}", dialect.name));
@@ -350,7 +368,7 @@ fn check_snapshots(id: &str, record: &TaskRecord, events: &[Event]) {
             continue;
         };
         let state = before.iter().rev().find_map(Event::state).unwrap_or_default();
-        let made: String = before.iter().filter_map(text_of).collect();
+        let made = MadeText::of(before).text();
         let is_so = dialect.state_name(state) == view.state && view.made.as_ref().is_none_or(|view| *view == made);
         promise::SNAPSHOTS
             .check(is_so, || format!("{id} at {number} in {} was {view:?}, by its log {state} {made:?}", dialect.name));
@@ -373,12 +391,5 @@ fn check_contexts(found: &[CheckedTask]) {
             promise::IN_TURN
                 .check(until <= from, || format!("{first} until {until}, {second} from {from} in {context}"));
         }
-    }
-}
-
-fn text_of(event: &Event) -> Option<&str> {
-    match event {
-        Event::Artifact { text, .. } => Some(text),
-        Event::Task(_) | Event::Status { .. } => None,
     }
 }

@@ -315,7 +315,9 @@ impl Client<'_> {
         } else if is_ended {
             // A task that is queued when the server stops stays queued, and its stream cannot go on; nor can that of
             // a task that the next process runs again.
-            let stays = seen.state == "submitted" || settings.recovery == Recovery::Requeue;
+            let stays = seen.state == "submitted"
+                || settings.recovery == Recovery::Requeue
+                || self.ledger.agent_of(&seen.task).kind.is_front();
             let is_over = is_at_rest(&seen.state) || (stays && !self.processes.is_still(epoch));
             promise::ENDS.check(is_over, || {
                 format!("{} in {} ends after {} while {}", seen.task, dialect.name, seen.last, seen.state)

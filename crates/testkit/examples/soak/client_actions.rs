@@ -6,7 +6,7 @@ use std::time::Duration;
 use sabir_testkit::http::Http;
 use sabir_testkit::sse;
 
-use crate::agents::{AGENTS, Agent, DEFAULT, Kind, PROGRAM};
+use crate::agents::{AGENTS, Agent, DEFAULT, FRONTS, Kind, PROGRAM};
 use crate::client::{CallResult, Client, FirstFrame, StreamReading, StreamResult};
 use crate::dialect_client::{
     ClientMessage, DIALECTS, Delivery, DialectClient, JsonFormat, LISTING_DIALECTS, Mount, Operation,
@@ -189,9 +189,9 @@ impl Client<'_> {
     /// The answer to a question, sent under a key until the server acknowledges it.
     fn answer(&mut self) {
         let Some(task) = self.pools.asking.take(&mut self.random) else { return };
-        let (name, text) = self.demo_text();
-        let key = format!("key-{name}");
         let agent = self.ledger.agent_of(&task);
+        let (name, text) = self.next_text(agent);
+        let key = format!("key-{name}");
         self.ledger.record_send(
             &text,
             SentMessage { is_keyed: true, continues: Some(task.clone()), ..SentMessage::of(agent) },
@@ -263,12 +263,14 @@ impl Client<'_> {
             Some(id) => (id, String::new()),
             None => {
                 let dialect = self.random.one_of(&DIALECTS);
-                let text = match self.random.between(0, 2) {
-                    0 => format!("slow 3 {name}"),
-                    1 => format!("stream 3000 1 {name}"),
-                    _ => format!("slow 0.2 stream 20000 0 {name}"),
+                let agent = if self.random.percent(30) { self.front() } else { self.demo() };
+                let text = match (agent.kind.is_front(), self.random.between(0, 2)) {
+                    (_, 0) => format!("slow 3 {name}"),
+                    (false, 1) => format!("stream 3000 1 {name}"),
+                    (false, _) => format!("slow 0.2 stream 20000 0 {name}"),
+                    (true, 1) => format!("stream 150 20 {name}"),
+                    (true, _) => format!("slow 0.2 stream 100 30 {name}"),
                 };
-                let agent = self.demo();
                 let webhook = self.webhook_of_message(dialect, &text);
                 let message = ClientMessage { webhook: webhook.as_ref(), ..ClientMessage::new(&name, &text, agent) };
                 self.ledger.record_send(&text, SentMessage::of(agent));
@@ -424,7 +426,7 @@ impl Client<'_> {
     /// Leaves a task for other clients, which must not touch one that waits for an answer. The text is the last message to
     /// the task; without it a client cannot know whether a question or another message waits.
     pub fn keep(&mut self, view: &TaskView, text: &str) {
-        let asks = asks(text) && self.ledger.agent_of(&view.id).kind == Kind::Demo;
+        let asks = asks(text) && self.ledger.agent_of(&view.id).kind.waits_for_answers();
         let waits = matches!(view.state.as_str(), "input-required" | "auth-required");
         if asks && waits {
             self.pools.asking.put(view.id.clone(), &mut self.random);
@@ -445,8 +447,18 @@ impl Client<'_> {
         if self.random.percent(70) { DEFAULT } else { &AGENTS[1] }
     }
 
+    /// One of the agents that stand for remote ones.
+    pub fn front(&mut self) -> &'static Agent {
+        self.random.one_of(FRONTS)
+    }
+
     /// A text for some agent.
     fn work_text(&mut self) -> (String, String, &'static Agent) {
+        if self.random.percent(25) {
+            let agent = self.front();
+            let (name, text) = self.front_text();
+            return (name, text, agent);
+        }
         if self.random.percent(6) {
             let name = self.new_name();
             let text = format!("do {name}");
@@ -454,6 +466,28 @@ impl Client<'_> {
         }
         let (name, text) = self.demo_text();
         (name, text, self.demo())
+    }
+
+    /// A text for the next turn of a task of this agent.
+    pub fn next_text(&mut self, agent: &Agent) -> (String, String) {
+        if agent.kind.is_front() { self.front_text() } else { self.demo_text() }
+    }
+
+    /// A text for a remote agent, with a name that makes it unique.
+    fn front_text(&mut self) -> (String, String) {
+        let name = self.new_name();
+        let random = &mut self.random;
+        let text = match random.weighted(&[(28, 0), (12, 1), (30, 2), (3, 3), (5, 4), (5, 5), (14, 6), (3, 7)]) {
+            0 => format!("hello \u{2615} {name}"),
+            1 => format!("slow {} {name}", random.between(0, 1500) as f64 / 1000.0),
+            2 => format!("stream {} {} \u{2615} {name}", random.between(0, 60), random.between(0, 20)),
+            3 => format!("stream {} 0 {name}", random.between(100, 300)),
+            4 => format!("fail because of {name}"),
+            5 => format!("reject {name}"),
+            6 => format!("ask which {name}?"),
+            _ => format!("auth for {name}"),
+        };
+        (name, text)
     }
 
     /// A text for the demo agent, with a name that makes it unique.
@@ -477,12 +511,12 @@ impl Client<'_> {
 
     /// Some tasks share a context and wait for each other. Not those that ask: in 0.3 the next message would be the answer.
     fn context(&mut self, text: &str, agent: &Agent) -> Option<String> {
-        let is_shared = !asks(text) && agent.kind == Kind::Demo && self.random.percent(25);
+        let is_shared = !asks(text) && agent.kind != Kind::Program && self.random.percent(25);
         is_shared.then(|| format!("shared-{}-{}", agent.id, self.random.between(1, SHARED_CONTEXTS)))
     }
 }
 
-/// Whether this text makes the demo agent ask a question.
+/// Whether this text makes the demo agent, or a remote one, ask a question.
 fn asks(text: &str) -> bool {
     text.contains("ask ") || text.contains("auth ")
 }

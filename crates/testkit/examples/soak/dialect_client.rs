@@ -173,7 +173,7 @@ pub struct TaskView {
 pub enum Event {
     Task(TaskView),
     Status { task: String, state: String, words: Option<String>, time: String },
-    Artifact { task: String, text: String, append: bool, last: bool },
+    Artifact { task: String, artifact: String, text: String, append: bool, last: bool },
 }
 
 impl Event {
@@ -454,8 +454,10 @@ impl DialectClient {
     }
 
     fn artifact(&self, task: String, artifact: &Value, update: &Value) -> Event {
+        let id = artifact["artifactId"].as_str().or(artifact["id"].as_str());
         Event::Artifact {
             task,
+            artifact: id.unwrap_or_default().to_owned(),
             text: self.text_of(artifact),
             append: update["append"] == true,
             last: update["lastChunk"] == true,

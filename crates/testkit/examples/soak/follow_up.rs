@@ -22,19 +22,20 @@ enum SendResult {
 impl Client<'_> {
     /// A task that takes a while, and messages to it while it works.
     pub fn follow_up(&mut self) {
-        let agent = self.demo();
+        let agent = if self.random.percent(20) { self.front() } else { self.demo() };
         let began = server_processes::now();
         let name = self.new_name();
         let text = match self.random.between(0, 2) {
             0 => format!("slow {} {name}", self.random.between(50, 900) as f64 / 1000.0),
             1 => format!("stream {} {} {name}", self.random.between(5, 60), self.random.between(1, 20)),
+            _ if agent.kind.is_front() => format!("slow 0.1 stream {} 0 {name}", self.random.between(10, 200)),
             _ => format!("slow 0.1 stream {} 0 {name}", self.random.between(100, 2000)),
         };
         let Some(task) = self.begin(agent, &name, &text) else { return };
         let mut last = None;
         for _ in 0..self.random.between(1, 4) {
             self.pause(0, 150);
-            let (name, text) = self.demo_text();
+            let (name, text) = self.next_text(agent);
             let message = ClientMessage { task: Some(&task), ..ClientMessage::new(&name, &text, agent) };
             match self.deliver(message, began) {
                 SendResult::Taken(view) => last = Some((view, text)),

@@ -1,5 +1,6 @@
 //! Whether the end of a server process explains an interruption or a second run.
 
+use crate::agents::Kind;
 use crate::dialect_client::Event;
 use crate::server_processes::{How, Recovery, ServerProcess, WORK_GRACE};
 
@@ -9,7 +10,7 @@ const TICK: i64 = 50;
 const SETTLING: i64 = 1000;
 
 /// Whether an end of the server between the last event and the one before it explains this reason.
-pub fn is_interrupted(processes: &[ServerProcess], reason: &str, events: &[Event]) -> bool {
+pub fn is_interrupted(processes: &[ServerProcess], kind: Kind, reason: &str, events: &[Event]) -> bool {
     let Some((before, at)) = last_two(events, events.len()) else { return false };
     ends(processes).any(|(process, next)| {
         let Some(end) = process.end else { return false };
@@ -21,7 +22,7 @@ pub fn is_interrupted(processes: &[ServerProcess], reason: &str, events: &[Event
         let recovery = next.map(|next| next.settings.recovery);
         match reason {
             "interrupted: the server was restarted while the task was running" => {
-                is_found && is_left && recovery == Some(Recovery::Fail)
+                is_found && is_left && recovery == Some(Recovery::Fail) && !kind.is_front()
             }
             "interrupted: the question was lost when the server ended, since the agent cannot resume what asked it; send \
              the request again" => {
@@ -30,7 +31,7 @@ pub fn is_interrupted(processes: &[ServerProcess], reason: &str, events: &[Event
                 is_found && is_left || is_stopped
             }
             "interrupted: the task was run 3 times, and the server stopped each time" => {
-                is_found && is_left && recovery == Some(Recovery::Requeue)
+                is_found && is_left && (recovery == Some(Recovery::Requeue) || kind.is_front())
             }
             // Settled by itself: when its time to finish was over, or at once if it waited for an answer until then.
             "interrupted: the server was stopped" => {
@@ -43,13 +44,15 @@ pub fn is_interrupted(processes: &[ServerProcess], reason: &str, events: &[Event
     })
 }
 
-/// Whether an end of the server explains that a turn begins again with this event.
-pub fn is_rerun(processes: &[ServerProcess], events: &[Event], place: usize) -> bool {
+/// Whether an end of the server explains that a turn begins again with this event. A front resumes its turns whatever the
+/// settings say.
+pub fn is_rerun(processes: &[ServerProcess], kind: Kind, events: &[Event], place: usize) -> bool {
     let Some((before, at)) = last_two(events, place + 1) else { return false };
     ends(processes).any(|(process, next)| {
         let Some((end, next)) = process.end.zip(next) else { return false };
         let is_between = before <= end.gone + TICK && at + TICK >= next.began;
-        is_between && left_behind(process) && next.settings.recovery == Recovery::Requeue
+        let is_run_again = left_behind(process) && next.settings.recovery == Recovery::Requeue;
+        is_between && (is_run_again || kind.is_front())
     })
 }
 

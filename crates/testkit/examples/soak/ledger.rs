@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use crate::agents::{Agent, DEFAULT, Kind};
+use crate::agents::{Agent, DEFAULT};
 use crate::dialect_client::{DialectClient, Event, JsonFormat, TaskView, is_at_rest, is_terminal};
 use crate::promise;
 use crate::server_processes::{self, MAX_AGE, Retention, ServerProcess};
@@ -84,6 +84,8 @@ pub struct TaskRecord {
     /// Each snapshot's dialect, number, state and artifacts.
     pub snapshots: Vec<(usize, u64, TaskView)>,
     pub cancel: Cancel,
+    /// When a client first asked for a cancel.
+    pub cancel_asked: Option<i64>,
     pub agent: Option<&'static Agent>,
     /// When a client first learned of its end, and the final state.
     ended: Option<(Moment, String)>,
@@ -101,7 +103,7 @@ impl TaskRecord {
     /// Whether retention may have deleted it by this time. It takes what is settled for longer than its limit; a task
     /// that waits, and that nobody has answered or canceled, stays. (The program gives up waiting by itself.)
     pub fn may_be_swept(&self, processes: &[ServerProcess], time: i64) -> bool {
-        let keeps_waiting = self.agent.is_some_and(|agent| agent.kind == Kind::Demo);
+        let keeps_waiting = self.agent.is_some_and(|agent| agent.kind.waits_for_answers());
         if keeps_waiting && self.is_waiting && !self.is_touched && self.ended.is_none() {
             return false;
         }
@@ -277,6 +279,7 @@ impl Ledger {
         let mut entries = self.entries();
         let record = entries.tasks.entry(task.to_owned()).or_default();
         record.cancel = record.cancel.max(cancel);
+        record.cancel_asked.get_or_insert_with(server_processes::now);
         record.is_touched = true;
     }
 }

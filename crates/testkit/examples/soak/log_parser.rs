@@ -88,17 +88,25 @@ struct LogParser<'a> {
     kind: Kind,
     messages: &'a [CallerMessage],
     events: &'a [Event],
+    /// Whether a turn may begin again with the event at this place.
+    may_rerun: &'a dyn Fn(usize) -> bool,
     /// The furthest event that is not as expected, and what was expected.
     mismatch: RefCell<(usize, String)>,
 }
 
-/// Reads the events of a task against the messages of its callers.
-pub fn parse(kind: Kind, messages: &[CallerMessage], events: &[Event]) -> Result<ParsedLog, String> {
+/// Reads the events of a task against the messages of its callers. `may_rerun` says whether a turn may begin again with the
+/// event at this place.
+pub fn parse(
+    kind: Kind,
+    messages: &[CallerMessage],
+    events: &[Event],
+    may_rerun: &dyn Fn(usize) -> bool,
+) -> Result<ParsedLog, String> {
     match events.first() {
         Some(Event::Task(view)) if view.state == "submitted" && view.made.as_deref() == Some("") => {}
         other => return Err(format!("it begins with {other:?}")),
     }
-    let reader = LogParser { kind, messages, events, mismatch: RefCell::default() };
+    let reader = LogParser { kind, messages, events, may_rerun, mismatch: RefCell::default() };
     let start = Position {
         at: 1,
         message: 0,
@@ -204,7 +212,9 @@ impl LogParser<'_> {
                 return Some(log);
             }
         }
-        self.rerun(position)
+        // The question was withdrawn, and the server ended before the agent could say so.
+        let withdrawn = answered(None, position.at + 1, position.next);
+        self.cut_off(&withdrawn).or_else(|| self.rerun(withdrawn)).or_else(|| self.rerun(position))
     }
 
     /// The steps are over: the turn ends, or another message waits, or the turn begins again.
@@ -244,7 +254,7 @@ impl LogParser<'_> {
     }
 
     fn rerun(&self, position: Position) -> Option<ParsedLog> {
-        if !self.is_status(position.at, "working", None) {
+        if !self.is_status(position.at, "working", None) || !(self.may_rerun)(position.at) {
             return None;
         }
         let mut again = carried_on(position);
@@ -337,6 +347,7 @@ impl Turn {
         match kind {
             Kind::Demo => Self::of_demo(text),
             Kind::Program => Self::of_program(text),
+            Kind::Front(_) => unreachable!("`front_log` reads the logs of fronts"),
         }
     }
 

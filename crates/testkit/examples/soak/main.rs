@@ -10,6 +10,8 @@ mod small_disk;
 mod agents;
 mod sampler;
 mod server_processes;
+mod upstream_faults;
+mod upstreams;
 mod webhook_receiver;
 
 mod client;
@@ -23,12 +25,15 @@ mod webhook_actions;
 mod ledger;
 mod promise;
 
+mod check_fronts;
 mod check_program;
 mod check_webhooks;
 mod checker;
 mod checker_connection;
+mod front_log;
 mod interruptions;
 mod log_parser;
+mod made_text;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,6 +42,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::phase::Phase;
 use crate::small_disk::SmallDisk;
+use crate::upstreams::Upstreams;
 
 const HELP: &str = "usage: soak --sabir PATH [--minutes N] [--seed N]";
 
@@ -87,26 +93,29 @@ fn arguments(words: &[String]) -> Option<Arguments> {
 }
 
 fn soak(arguments: &Arguments, folder: &Path) {
-    let make = |name: &str| {
+    let make = |name: &str, upstreams: &Upstreams| {
         let folder = folder.join(name);
         fs::create_dir(&folder).expect("a new folder can be made");
-        agents::set_up(&folder).expect("the agents can be set up");
+        agents::set_up(&folder, upstreams).expect("the agents can be set up");
         folder
     };
     let Arguments { sabir, time, seed } = arguments;
     let full_disk_time = time.mul_f64(FULL_DISK_SHARE);
 
-    let folder = make("restarts");
+    let upstreams = Upstreams::start(*seed);
+    let folder = make("restarts", &upstreams);
     let store = folder.join("sabir.db");
-    let phase = Phase { name: "restarts", sabir, folder: &folder, store: &store, seed: *seed };
+    let phase = Phase { name: "restarts", sabir, folder: &folder, store: &store, upstreams: &upstreams, seed: *seed };
     phase.run(|traffic| scenarios::restart_often(traffic, *time - full_disk_time, *seed));
 
-    let folder = make("full-disk");
+    let seed = seed.wrapping_add(1);
+    let upstreams = Upstreams::start(seed);
+    let folder = make("full-disk", &upstreams);
     match SmallDisk::make(&folder.join("disk")) {
         Ok(disk) => {
             let store = disk.folder.join("sabir.db");
-            let phase = Phase { name: "full disk", sabir, folder: &folder, store: &store, seed: seed.wrapping_add(1) };
-            phase.run(|traffic| scenarios::fill_disk_often(traffic, &disk, full_disk_time, *seed));
+            let phase = Phase { name: "full disk", sabir, folder: &folder, store: &store, upstreams: &upstreams, seed };
+            phase.run(|traffic| scenarios::fill_disk_often(traffic, &disk, full_disk_time, seed));
         }
         Err(reason) => promise::skip(&[&promise::FULL, &promise::ROOM], &reason),
     }

@@ -17,6 +17,7 @@ use crate::promise;
 use crate::random::Random;
 use crate::sampler::{Sample, Sampler};
 use crate::server_processes::{How, ServerProcesses, Settings};
+use crate::upstreams::Upstreams;
 use crate::webhook_receiver::WebhookReceivers;
 
 pub const CLIENTS: u64 = 40;
@@ -27,6 +28,7 @@ pub struct Phase<'a> {
     /// Where the server works and its log is.
     pub folder: &'a Path,
     pub store: &'a Path,
+    pub upstreams: &'a Upstreams,
     pub seed: u64,
 }
 
@@ -64,7 +66,8 @@ impl Phase<'_> {
             Traffic { processes: &processes, ledger: &ledger, pools: &pools, sampler: &sampler, receivers: &receivers };
         thread::scope(|scope| {
             let _over = processes.over_when_dropped();
-            scope.spawn(|| sampler.run(&processes));
+            scope.spawn(|| sampler.run(&processes, self.upstreams));
+            scope.spawn(|| self.upstreams.run(&processes));
             scope.spawn(|| self.report(&traffic));
             let mut clients = Vec::new();
             for number in 0..CLIENTS {
@@ -76,7 +79,7 @@ impl Phase<'_> {
             for client in clients {
                 client.join().expect("clients do not panic");
             }
-            sampler.check_process(server.pid().into(), at_start);
+            sampler.check_process(server.pid().into(), at_start, self.upstreams);
             processes.end(server, How::Stopped);
         });
         self.check(&traffic);
@@ -96,7 +99,8 @@ impl Phase<'_> {
             sampler.most().map_or(0, |sample| sample.resident >> 20)
         );
         let (address, records) = (server.address, Records::read(self.folder));
-        Checker { address, entries: &entries, processes: &all, records, receivers, seed: self.seed }.check();
+        let (upstreams, seed) = (self.upstreams, self.seed);
+        Checker { address, entries: &entries, processes: &all, records, receivers, upstreams, seed }.check();
         processes.end(server, How::Stopped);
     }
 

@@ -98,6 +98,10 @@ promises! {
     FOLLOW_UPS: "a message to a working task is in its history, once", "messages";
     ASKED: "the answer that the log tells is the one that the program read", "questions";
     ACTED: "a program runs for what is stored, and no oftener than the log says", "runs";
+    FRONTED: "what the remote agent made is what callers have", "tasks";
+    FAULTED: "a front fails a task only for what its remote agent did", "failures";
+    SENT_ONCE: "no message is sent to a remote agent twice", "messages";
+    ENDED_THERE: "what is canceled here is canceled at the remote agent", "cancels";
     REFUSED: "what was refused was not done", "refusals";
     STOPPED: "cancel means stopped, and stays so", "cancels";
     ONCE: "one task for an Idempotency-Key, one answer too", "keys";

@@ -147,6 +147,8 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>, is_gone: &Arc<AtomicBool
 
 fn serve(connection: TcpStream, shared: &Shared, is_gone: &AtomicBool, mut random: Random) -> io::Result<()> {
     let is_kind = || shared.is_kind.load(Ordering::SeqCst);
+    // An answer is several small writes.
+    connection.set_nodelay(true)?;
     let mut answers = connection.try_clone()?;
     let mut reader = BufReader::new(connection);
     while is_kind() || !is_gone.load(Ordering::SeqCst) {

@@ -3,6 +3,7 @@
 //! They outlive the server: a server that dies and comes back finds them again, unless they are lost on purpose. Each
 //! task has a log of events; streams and webhooks are cursors over it.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
@@ -28,6 +29,8 @@ struct Table {
 struct State {
     /// In the order of creation.
     entries: Vec<Entry>,
+    /// Where each task is, by its id.
+    places: HashMap<String, usize>,
     last_time: u64,
 }
 
@@ -103,7 +106,10 @@ impl RemoteTasks {
 
     /// Forgets everything; what runs, ends.
     pub fn lose_all(&self) {
-        self.state().entries.clear();
+        let mut state = self.state();
+        state.entries.clear();
+        state.places.clear();
+        drop(state);
         self.table.changed.notify_all();
     }
 
@@ -288,11 +294,11 @@ impl Reporter<'_> {
 
 impl State {
     fn find(&self, id: &str) -> Option<&Entry> {
-        self.entries.iter().find(|entry| entry.task.id == id)
+        self.places.get(id).map(|place| &self.entries[*place])
     }
 
     fn find_mut(&mut self, id: &str) -> Option<&mut Entry> {
-        self.entries.iter_mut().find(|entry| entry.task.id == id)
+        self.places.get(id).map(|place| &mut self.entries[*place])
     }
 
     fn running(&mut self, run: &RunId) -> Option<&mut Entry> {
@@ -321,6 +327,7 @@ impl State {
         };
         let run = RunId { task: id.to_owned(), number: new_run() };
         let log = vec![TaskEvent::Created(Box::new(task.clone()))];
+        self.places.insert(id.to_owned(), self.entries.len());
         self.entries.push(Entry { task: task.clone(), log, run: run.number, permits: 0 });
         Accepted { task, seen: 1, run: Some(run), is_new: true }
     }
