@@ -4,6 +4,7 @@
 //! load generator on another. It is stable where wall time is not. Each row is measured several times and the least
 //! disturbed time is taken.
 
+mod front;
 mod generator;
 mod machine;
 mod measured_server;

@@ -11,10 +11,11 @@ use crate::bench::measured_server::{self, Folder, MeasuredServer, StoreDurabilit
 use crate::bench::table::{Row, TargetVerdict};
 use crate::workspace::Workspace;
 
-pub const GROUPS: [&str; 13] = [
+pub const GROUPS: [&str; 14] = [
     "send",
     "webhook",
     "stored-first",
+    "front",
     "dialects",
     "get",
     "stream",
@@ -64,6 +65,7 @@ impl Bench {
             "send" => self.send(),
             "webhook" => self.webhook(),
             "stored-first" => self.stored_first(),
+            "front" => self.front(),
             "dialects" => self.dialects(),
             "get" => self.get(),
             "stream" => self.stream(),

@@ -2,9 +2,10 @@
 
 use anyhow::{Context, Result};
 
+use crate::bench::front::STORED_FIRST;
 use crate::bench::generator::{self, Figures};
 use crate::bench::machine::Core;
-use crate::bench::measured_server::{self, MeasuredServer, StoreDurability};
+use crate::bench::measured_server::StoreDurability;
 use crate::bench::rows::{Bench, at_least, at_most, compare};
 use crate::bench::table::TargetVerdict;
 
@@ -72,13 +73,7 @@ impl Bench {
     /// to both kinds, in turns, so that what disturbs one disturbs the other.
     pub fn stored_first(&mut self) -> Result<()> {
         let at_once = self.server(&self.folder.fresh("at-once"), StoreDurability::Full)?;
-        let config = self.folder.0.join("stored-first.toml");
-        std::fs::write(&config, "[[agent]]\nid = \"demo\"\nkind = \"demo\"\nstored_first = true\n")?;
-        let store = self.folder.fresh("stored-first");
-        let mut command =
-            measured_server::serve(self.machine.command(Core::Server, &self.sabir), &store, StoreDurability::Full);
-        command.arg("--config").arg(config);
-        let stored_first = MeasuredServer::start(command, &self.log())?;
+        let stored_first = self.configured("stored-first", Core::Server, STORED_FIRST)?;
 
         for connections in [16, 64] {
             let words = format!("--connections {connections}");
