@@ -367,6 +367,11 @@ impl Remote {
             CredentialError::OtherOrigin { .. } | CredentialError::Url(_) => {
                 RemoteError::InvalidCredential(error.to_string())
             }
+            CredentialError::Refused { status, .. } | CredentialError::Unusable { status, .. }
+                if status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS =>
+            {
+                RemoteError::InvalidCredential(error.to_string())
+            }
             error => RemoteError::Credential(error.to_string()),
         })?;
         Ok((self.inner.client.open(request).await?, shown))

@@ -56,6 +56,9 @@ impl RemoteError {
         match self {
             // The same answer will be as large the next time.
             RemoteError::Dial(DialError::BodyTooLarge { .. }) => false,
+            // A certificate is refused, here or there, until somebody changes one.
+            RemoteError::Dial(DialError::Tls(_))
+            | RemoteError::Card(CardError::Dial { error: DialError::Tls(_), .. }) => false,
             RemoteError::Dial(error) => !error.is_permanent(),
             RemoteError::Peer { error, .. } => {
                 matches!(error.kind, PeerErrorKind::Unavailable | PeerErrorKind::Internal | PeerErrorKind::Malformed)
