@@ -165,7 +165,7 @@ async fn what_is_beyond_repair_is_an_error_that_says_so() {
             Faults { card: vec![CardFault::Url("http://10.1.2.3/".into())], ..none() },
             "error: no interface",
         ),
-        ("a task without an end", "stream 3000000 0 xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", none(), "error: task too large"),
+        ("a task without an end", "stream 100000 0 xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", none(), "error: task too large"),
         ("a failure", "fail no luck", none(), "Failed \"\" (no luck)"),
         ("a refusal", "reject not mine", none(), "Rejected \"\" (not mine)"),
         ("a question", "ask which?", none(), "InputRequired \"\" (which?)"),
