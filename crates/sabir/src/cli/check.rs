@@ -69,9 +69,9 @@ URL is a server, or its card. Each interface that the card names is checked in i
 For each rule that is broken the report says what was tried, what the specification says and where, what came back, and how
 to mend it. An error breaks a MUST; a warning breaks a SHOULD, or a MUST that the official SDKs break as well.
 
-The check sends the agent the message of --message about ten times for each interface, and those of --slow and --ask
-once; it cancels what it started and did not finish. Nothing else on the server is touched. Messages of --slow and --ask are
-for the agent that you check: those above are words of the demo agent.
+The check sends the agent the message of --message about a dozen times for each interface, and those of --slow and --ask
+once; it cancels what it started and did not finish. Nothing else on the server is touched. What to write for --slow and
+--ask depends on the agent: those above are words of the demo agent.
 
 On a terminal it prints lines to read, in a pipe one JSON object.
 

@@ -58,5 +58,6 @@ mod rules_versions;
 
 mod report;
 mod run;
+mod selection;
 
 pub use run::run;

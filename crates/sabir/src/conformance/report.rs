@@ -270,3 +270,84 @@ impl Lines {
         self.0.push('\n');
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use sabir_wire::{Binding, PeerProtocol, ProtocolVersion};
+
+    use super::super::evidence::Evidence;
+    use super::super::ledger::Ledger;
+    use super::super::rules_card::{CACHING, FOUND};
+    use super::super::rules_requests::{INVALID_REQUEST, UNKNOWN_METHOD};
+    use super::super::rules_streams::FIRST;
+    use super::*;
+
+    fn report() -> Report {
+        let of = |ledger: Ledger| ledger.into_entries(super::super::rule::all());
+        let evidence = Evidence::new("POST http://a/ {}", "HTTP 200: \u{1b}[2J");
+        let server = Ledger::default();
+        server.pass(&FOUND);
+        server.fail(&CACHING, "the card comes with no etag", &evidence);
+        let protocol = PeerProtocol::new(ProtocolVersion::V0_3, Binding::JsonRpc).unwrap();
+        let ledger = Ledger::of_interface(protocol);
+        ledger.fail(&UNKNOWN_METHOD, "an unknown method gets 7", &evidence);
+        ledger.fail(&UNKNOWN_METHOD, "an unknown method gets 8", &evidence);
+        ledger.fail(&INVALID_REQUEST, "it is served", &evidence);
+        ledger.skip(&FIRST, "there is no stream");
+        let interface = Interface { url: "http://a/".to_owned(), protocol, tenant: None };
+        Report {
+            url: "http://a".to_owned(),
+            card: Some(("http://a/card.json".to_owned(), json!({"name": "Agent"}))),
+            server: of(server),
+            interfaces: vec![InterfaceReport { interface, entries: of(ledger), not_checked: None }],
+            not_checked: vec!["supportedInterfaces[1]: gRPC is not checked".to_owned()],
+            messages: 3,
+            canceled: 1,
+        }
+    }
+
+    #[test]
+    fn people_read_the_worst_first_and_how_to_mend_it() {
+        let expected = "\
+Agent (http://a/card.json)
+the server and its card: 1 rules kept, 1 broken, 0 skipped
+0.3 over JSONRPC at http://a/: 0 rules kept, 2 broken, 1 skipped
+not checked: supportedInterfaces[1]: gRPC is not checked
+
+error  rpc.unknown-method, in 0.3 over JSONRPC: an unknown method gets 7 (2 times)
+  spec   0.3 §8.1: a method that does not exist is answered with -32601
+  tried  POST http://a/ {}
+  got    HTTP 200: \u{fffd}[2J
+  mend   answer unknown methods with -32601 (Method not found)
+
+warning  card.caching: the card comes with no etag
+  spec   1.0 §8.6.1: the card is served with Cache-Control (max-age) and an ETag
+  tried  POST http://a/ {}
+  got    HTTP 200: \u{fffd}[2J
+  mend   send Cache-Control: max-age=… and an ETag made of the card's content or version
+
+warning  rpc.invalid-request, in 0.3 over JSONRPC: it is served
+  spec   0.3 §6.11.1, §8.1: a request without \"jsonrpc\": \"2.0\" or without a method is answered with -32600
+  tried  POST http://a/ {}
+  got    HTTP 200: \u{fffd}[2J
+  mend   check the envelope before anything else, and answer with -32600 (Invalid Request)
+  known  servers of the Python SDK before 1.0 do the same
+
+skipped, since there is no stream: stream.first
+
+1 error, 2 warnings, 0 notes; 3 messages sent, 1 tasks canceled
+";
+        assert_eq!(report().show(Audience::Person), expected);
+    }
+
+    #[test]
+    fn programs_get_one_object() {
+        let shown: Value = serde_json::from_str(&report().show(Audience::Program)).unwrap();
+        assert_eq!((&shown["errors"], &shown["warnings"], &shown["messages_sent"]), (&json!(1), &json!(2), &json!(3)));
+        let finding = &shown["findings"][0];
+        assert_eq!(finding["interface"], json!({"version": "0.3", "binding": "JSONRPC", "url": "http://a/"}));
+        assert_eq!((&finding["section"], &finding["times"]), (&json!("0.3 §8.1"), &json!(2)));
+        assert_eq!(shown["skipped"][0]["why"], "there is no stream");
+        assert_eq!(shown["passed"], json!([{"rule": "card.found", "interface": null}]));
+    }
+}

@@ -36,7 +36,8 @@ pub async fn begin(probe: &Probe<'_>, ask: Option<&str>) {
     let Some(text) = ask.filter(|_| probe.scene.waiting().is_none()) else { return };
     let call = calls::send(probe.tenant(), text, new_place(probe), Delivery::WhenSettled);
     let Some(asked) = probe.ask(&call).await else { return };
-    let Some(task) = asked.task() else { return };
+    let has_id = asked.task_json().is_some_and(|json| json["id"].is_string());
+    let Some(task) = asked.task().filter(|_| has_id) else { return };
     let mut state = task.status.state;
     if !state.is_terminal()
         && !state.is_waiting()

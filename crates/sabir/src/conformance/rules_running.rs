@@ -77,8 +77,10 @@ async fn start(probe: &Probe<'_>, slow: Option<&str>, message: &str) -> Started 
     }
     let call = calls::send(probe.tenant(), text, new_place(probe), Delivery::Immediately);
     let Some(asked) = probe.ask(&call).await else { return not_busy() };
-    let Some(task) = asked.task() else {
+    let has_id = asked.task_json().is_some_and(|json| json["id"].is_string());
+    let Some(task) = asked.task().filter(|_| has_id) else {
         return Started::Not(match asked.reading {
+            Reading::Result(_) if asked.task().is_some() => "the task has no id".to_owned(),
             Reading::Result(_) => "the agent answers with a message, without a task".to_owned(),
             _ => format!("the message was answered with {}", asked.words(probe.protocol())),
         });

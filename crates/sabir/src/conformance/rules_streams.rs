@@ -170,6 +170,10 @@ pub fn observe(probe: &Probe<'_>, log: &StreamLog) {
         };
         ledger.judge(&ENVELOPE, fault, &log.evidence_at(place));
     }
+    // What cannot be read is told elsewhere, and says nothing about the order of events.
+    if log.frames.iter().any(|frame| matches!(frame.content, FrameContent::Unreadable(_))) {
+        return;
+    }
     judge_first(probe, log);
     judge_same_task(probe, log);
     judge_end(probe, log);

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use sabir_model::{ContextId, Delivery, State, Task, TaskId};
+use sabir_outbound::DialError;
 use sabir_wire::{PeerErrorKind, PeerResponse, ProtocolVersion};
 use serde_json::Value;
 
@@ -95,6 +96,8 @@ pub enum Begun {
     Answers,
     /// It wants credentials.
     NeedsCredentials(String),
+    /// This check does not call such addresses.
+    NotDialled(String),
     /// There is nothing at this URL that speaks this version.
     Dead(String, Evidence),
 }
@@ -107,6 +110,9 @@ pub async fn begin(probe: &Probe<'_>, text: &str) -> Begun {
     };
     let words = asked.words(probe.protocol());
     match &asked.reading {
+        Reading::NoAnswer(error @ DialError::Refused(_)) => {
+            return Begun::NotDialled(format!("{error}; check it by its own URL"));
+        }
         Reading::NoAnswer(_) => return Begun::Dead(format!("the interface gives {words}"), asked.evidence()),
         Reading::Refused(error) if error.asks_for_credentials() => {
             return Begun::NeedsCredentials(format!("the server asks for credentials (HTTP {})", error.status));
@@ -114,6 +120,9 @@ pub async fn begin(probe: &Probe<'_>, text: &str) -> Begun {
         Reading::Refused(error) if error.kind == PeerErrorKind::MethodNotFound || error.status == 405 => {
             let fault = format!("a message is answered with {words}: {} is not spoken here", probe.protocol());
             return Begun::Dead(fault, asked.evidence());
+        }
+        Reading::Refused(error) if error.is_foreign(probe.protocol()) => {
+            return Begun::Dead(format!("a message is answered with {words}, and nothing of A2A"), asked.evidence());
         }
         Reading::Refused(error) if error.kind == PeerErrorKind::Version => {
             let fault = format!("the interface refuses version {} with {words}", probe.version().number());
@@ -190,6 +199,10 @@ fn judge_blocking(probe: &Probe<'_>, task: &Task, evidence: &Evidence) {
 /// Reads the task again, and keeps it for further rules once it is finished.
 async fn judge_get(probe: &Probe<'_>, sent: &Asked, task: &Task) {
     let ledger = &probe.ledger;
+    let has_id = sent.task_json().is_some_and(|json| json["id"].is_string());
+    if !has_id {
+        return ledger.skip(&GET, "the task has no id");
+    }
     let is_settled = task.status.state.is_terminal() || task.status.state.is_waiting();
     let got = match settle(probe, &task.id).await {
         Ok(got) => got,

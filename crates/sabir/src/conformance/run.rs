@@ -4,13 +4,14 @@ use anyhow::{Context, bail};
 use sabir_wire::{Binding, PeerProtocol, ProtocolVersion};
 
 use super::interface::{CardPlace, Claim, Interface, claims};
-use super::ledger::{Entry, Ledger};
+use super::ledger::Ledger;
 use super::probe::Probe;
 use super::report::{InterfaceReport, Report};
 use super::rule::{self, Rule, Subject};
 use super::rules_card::{CardDocument, NoCard};
 use super::rules_tasks::Begun;
 use super::rules_versions::OffersV03;
+use super::selection::Selection;
 use super::server::{Access, Promises};
 use super::{
     calls, report, rules_access, rules_asking, rules_bindings, rules_capabilities, rules_card, rules_card_interfaces,
@@ -41,30 +42,6 @@ pub fn run(options: &CheckOptions, audience: Audience) -> anyhow::Result<Outcome
     runtime.block_on(check(options, &selection, audience))
 }
 
-/// The rules that the operator wants to see.
-struct Selection<'o>(&'o [String]);
-
-impl<'o> Selection<'o> {
-    fn of(only: &'o [String]) -> anyhow::Result<Self> {
-        let selection = Selection(only);
-        for name in only {
-            if !rule::all().any(|rule| rule.id == name || rule.group() == name) {
-                bail!("there is no rule {name:?}; sabir check --list prints all of them");
-            }
-        }
-        Ok(selection)
-    }
-
-    fn has(&self, rule: &Rule) -> bool {
-        self.0.is_empty() || self.0.iter().any(|name| rule.id == name || rule.group() == name)
-    }
-
-    /// The verdicts on the selected rules of one subject.
-    fn entries(&self, ledger: Ledger, is_wanted: impl Fn(&Rule) -> bool) -> Vec<Entry> {
-        ledger.into_entries(rule::all().filter(|rule| self.has(rule) && is_wanted(rule)))
-    }
-}
-
 async fn check(options: &CheckOptions, selection: &Selection<'_>, audience: Audience) -> anyhow::Result<Outcome> {
     let access = Access::new(options)?;
     report::announce(&access.url, options, audience);
@@ -85,7 +62,10 @@ async fn check(options: &CheckOptions, selection: &Selection<'_>, audience: Audi
         rules_card_security::check(document, &ledger);
         rules_card_security::check_signatures(&access, document, &ledger).await;
     }
-    let chosen = choose(options, &access, document.as_ref(), &claims)?;
+    let mut chosen = choose(options, &access, document.as_ref(), &claims)?;
+    if !selection.needs_interfaces() {
+        chosen.interfaces.clear();
+    }
     let client = access.client(chosen.interfaces.iter().map(|(_, interface)| interface.url.as_str()));
     let mut probes: Vec<Probe<'_>> = Vec::new();
     let mut closed: Vec<InterfaceReport> = Vec::new();
@@ -95,7 +75,7 @@ async fn check(options: &CheckOptions, selection: &Selection<'_>, audience: Audi
         let probe = check_first(options, probe, claim.as_ref(), &ledger).await;
         match probe {
             Ok(probe) => {
-                check_interface(options, &probe, offers_v03(&probe, &claims)).await;
+                check_interface(options, selection, &probe, offers_v03(&probe, &claims)).await;
                 probes.push(probe);
             }
             Err(report) => closed.push(report),
@@ -230,6 +210,7 @@ async fn check_first<'s>(
             };
             Err(not_checked(probe, why))
         }
+        Begun::NotDialled(why) => Err(not_checked(probe, why)),
         // A card of 0.1 cannot be told from one of 0.2.
         Begun::Dead(..) if is_perhaps_v01(&probe, claim) => {
             let protocol = PeerProtocol::new(ProtocolVersion::V0_1, Binding::JsonRpc).expect("0.1 has JSON-RPC");
@@ -253,25 +234,50 @@ fn not_checked(probe: Probe<'_>, why: String) -> InterfaceReport {
     InterfaceReport { interface: probe.interface, entries: Vec::new(), not_checked: Some(why) }
 }
 
-async fn check_interface(options: &CheckOptions, probe: &Probe<'_>, offers_v03: OffersV03) {
+async fn check_interface(options: &CheckOptions, selection: &Selection<'_>, probe: &Probe<'_>, offers_v03: OffersV03) {
     let message = options.message.as_str();
-    rules_tasks::check(probe, message).await;
-    rules_requests::check(probe, message).await;
-    rules_errors::check(probe, message).await;
-    rules_versions::check(probe, offers_v03).await;
-    rules_access::check(probe).await;
-    rules_capabilities::check(probe, message).await;
-    rules_streams::check(probe, message).await;
-    rules_running::check(probe, options.slow.as_deref(), message).await;
-    rules_asking::begin(probe, options.ask.as_deref()).await;
-    rules_push::check(probe).await;
-    rules_push_delivery::check(probe, message).await;
-    rules_asking::check(probe, message).await;
-    let talkative = probe.scene.talkative.borrow().clone();
-    if let Some(task) = talkative.or_else(|| probe.scene.finished()) {
-        rules_tasks::check_history(probe, &task).await;
+    let wants = |rules: &[&[&Rule]]| selection.wants(rules);
+    if wants(&[rules_tasks::RULES, rules_lists::RULES]) {
+        rules_tasks::check(probe, message).await;
     }
-    rules_lists::check(probe).await;
+    if wants(&[rules_requests::RULES]) {
+        rules_requests::check(probe, message).await;
+    }
+    if wants(&[rules_errors::RULES]) {
+        rules_errors::check(probe, message).await;
+    }
+    if wants(&[rules_versions::RULES]) {
+        rules_versions::check(probe, offers_v03).await;
+    }
+    if wants(&[rules_access::RULES]) {
+        rules_access::check(probe).await;
+    }
+    if wants(&[rules_capabilities::RULES]) {
+        rules_capabilities::check(probe, message).await;
+    }
+    if wants(&[rules_streams::RULES, rules_capabilities::RULES]) {
+        rules_streams::check(probe, message).await;
+    }
+    if wants(&[rules_running::RULES, rules_streams::RULES]) {
+        rules_running::check(probe, options.slow.as_deref(), message).await;
+    }
+    if wants(&[rules_asking::RULES, rules_push::RULES, rules_tasks::RULES, rules_capabilities::RULES]) {
+        rules_asking::begin(probe, options.ask.as_deref()).await;
+    }
+    if wants(&[rules_push::RULES, rules_push_delivery::RULES, rules_capabilities::RULES]) {
+        rules_push::check(probe).await;
+        rules_push_delivery::check(probe, message).await;
+    }
+    if wants(&[rules_asking::RULES, rules_tasks::RULES]) {
+        rules_asking::check(probe, message).await;
+        let talkative = probe.scene.talkative.borrow().clone();
+        if let Some(task) = talkative.or_else(|| probe.scene.finished()) {
+            rules_tasks::check_history(probe, &task).await;
+        }
+    }
+    if wants(&[rules_lists::RULES]) {
+        rules_lists::check(probe).await;
+    }
     // What a server did not do was not needed for what it offers.
     for rule in rule::all().filter(|rule| rule.is_for(probe.protocol()) && !probe.ledger.is_judged(rule)) {
         probe.ledger.skip(rule, "the server has shown nothing that it could be judged by");

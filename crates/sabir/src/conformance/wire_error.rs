@@ -130,6 +130,15 @@ impl WireError {
             || matches!(self.status, 401 | 403)
     }
 
+    /// Whether nothing of it is A2A: a proxy or another kind of server has answered.
+    pub fn is_foreign(&self, protocol: PeerProtocol) -> bool {
+        let says_something = ["code", "message", "detail", "title"].iter().any(|name| self.object.get(name).is_some());
+        match protocol.binding() {
+            Binding::JsonRpc => self.code.is_none() && !matches!(self.status, 429 | 503),
+            Binding::HttpJson => !says_something && !matches!(self.status, 429 | 503),
+        }
+    }
+
     /// The typed details of 1.0, if there is a list of them.
     pub fn details(&self) -> Option<&Vec<Value>> {
         details(&self.object)
