@@ -24,6 +24,7 @@ mod stream_log;
 mod wire_error;
 
 mod calls;
+mod chosen;
 mod interface;
 mod probe;
 mod scene;
@@ -53,6 +54,7 @@ mod rules_push_delivery;
 mod rules_requests;
 mod rules_running;
 mod rules_streams;
+mod rules_subscriptions;
 mod rules_tasks;
 mod rules_versions;
 

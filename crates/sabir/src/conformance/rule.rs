@@ -5,7 +5,7 @@ use sabir_wire::{Binding, PeerProtocol, ProtocolVersion};
 use super::{
     rules_access, rules_asking, rules_bindings, rules_capabilities, rules_card, rules_card_interfaces,
     rules_card_security, rules_envelope, rules_errors, rules_lists, rules_objects, rules_push, rules_push_delivery,
-    rules_requests, rules_running, rules_streams, rules_tasks, rules_versions,
+    rules_requests, rules_running, rules_streams, rules_subscriptions, rules_tasks, rules_versions,
 };
 
 #[derive(Debug)]
@@ -127,7 +127,7 @@ impl Rule {
 
 /// All rules, in the order of the report.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
-    let groups: [&[&Rule]; 18] = [
+    let groups: [&[&Rule]; 19] = [
         rules_card::RULES,
         rules_card_interfaces::RULES,
         rules_card_security::RULES,
@@ -140,6 +140,7 @@ pub fn all() -> impl Iterator<Item = &'static Rule> {
         rules_tasks::RULES,
         rules_errors::RULES,
         rules_streams::RULES,
+        rules_subscriptions::RULES,
         rules_running::RULES,
         rules_asking::RULES,
         rules_lists::RULES,

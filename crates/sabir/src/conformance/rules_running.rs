@@ -10,11 +10,11 @@ use super::evidence::Evidence;
 use super::probe::{Opened, Probe};
 use super::reading::Reading;
 use super::rule::{Level, Rule, Sections, Subject};
-use super::rules_capabilities;
 use super::rules_tasks::{new_place, settle, state_words};
 use super::stream_log::OpenStream;
+use super::{rules_capabilities, rules_subscriptions};
 
-pub const RULES: &[&Rule] = &[&IMMEDIATE, &SUBSCRIBE, &CANCEL];
+pub const RULES: &[&Rule] = &[&IMMEDIATE, &CANCEL];
 
 pub static IMMEDIATE: Rule = Rule {
     id: "send.immediate",
@@ -23,14 +23,6 @@ pub static IMMEDIATE: Rule = Rule {
     sections: Sections::since_v02("§3.2.2", "§7.1.1"),
     says: "a send with returnImmediately (0.3: blocking false) is answered as soon as the task exists",
     remedy: "answer with the task in its first state, and work on it in the background",
-};
-pub static SUBSCRIBE: Rule = Rule {
-    id: "subscribe.running",
-    level: Level::Error,
-    subject: Subject::Interface,
-    sections: Sections::all("§3.1.6", "§7.9", "§7.7"),
-    says: "a server that streams takes subscriptions to tasks that are not finished",
-    remedy: "serve SubscribeToTask (0.x: tasks/resubscribe) as well as the streaming send",
 };
 pub static CANCEL: Rule = Rule {
     id: "cancel.running",
@@ -51,7 +43,8 @@ pub async fn check(probe: &Probe<'_>, slow: Option<&str>, message: &str) {
     match start(probe, slow, message).await {
         Started::Running(task, stream) => check_running(probe, &task, stream).await,
         Started::Not(why) => {
-            for rule in RULES.iter().filter(|rule| !probe.ledger.is_judged(rule)) {
+            let rules = [&IMMEDIATE, &rules_subscriptions::RUNNING, &CANCEL];
+            for rule in rules.into_iter().filter(|rule| !probe.ledger.is_judged(rule)) {
                 probe.ledger.skip(rule, why.clone());
             }
         }
@@ -125,11 +118,11 @@ async fn check_running(probe: &Probe<'_>, task: &TaskId, stream: Option<Box<Open
 async fn subscribe(probe: &Probe<'_>, task: &TaskId) -> Option<Box<OpenStream>> {
     let ledger = &probe.ledger;
     if probe.promises.streaming != Some(true) {
-        ledger.skip(&SUBSCRIBE, "the card promises no streaming");
+        ledger.skip(&rules_subscriptions::RUNNING, "the card promises no streaming");
         return None;
     }
     if ledger.has_failed(&rules_capabilities::STREAMING) {
-        ledger.skip(&SUBSCRIBE, "the server does not stream");
+        ledger.skip(&rules_subscriptions::RUNNING, "the server does not stream");
         return None;
     }
     match probe.open(&calls::subscribe(probe.tenant(), task)).await? {
@@ -138,15 +131,24 @@ async fn subscribe(probe: &Probe<'_>, task: &TaskId) -> Option<Box<OpenStream>> 
             stream.read_until(SNAPSHOT, |log| !log.frames.is_empty()).await;
             if let Some(error) = stream.log().only_error() {
                 let words = error.words(probe.protocol());
-                judge_refusal(probe, task, &SUBSCRIBE, "a subscription to", &words, &stream.log().evidence()).await;
+                judge_refusal(
+                    probe,
+                    task,
+                    &rules_subscriptions::RUNNING,
+                    "a subscription to",
+                    &words,
+                    &stream.log().evidence(),
+                )
+                .await;
                 return None;
             }
-            ledger.pass(&SUBSCRIBE);
+            ledger.pass(&rules_subscriptions::RUNNING);
             Some(stream)
         }
         Opened::Answer(asked) => {
             let words = asked.words(probe.protocol());
-            judge_refusal(probe, task, &SUBSCRIBE, "a subscription to", &words, &asked.evidence()).await;
+            judge_refusal(probe, task, &rules_subscriptions::RUNNING, "a subscription to", &words, &asked.evidence())
+                .await;
             None
         }
     }

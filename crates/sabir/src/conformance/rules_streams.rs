@@ -7,13 +7,11 @@ use sabir_wire::{Operation, ProtocolVersion};
 
 use super::calls;
 use super::evidence::Evidence;
-use super::probe::{Opened, Probe, is_event_stream};
+use super::probe::{Probe, is_event_stream};
 use super::rule::{Level, Rule, Sections, Subject};
-use super::rules_capabilities;
-use super::rules_errors::{NOT_FOUND, judge_not_found, judge_refusal};
 use super::rules_tasks::{artifact_texts, new_place, settle, state_words};
 use super::stream_log::{Ending, FrameContent, FrameEnvelope, StreamFrame, StreamLog};
-use super::wire_error::{TASK_NOT_FOUND, UNSUPPORTED};
+use super::{rules_capabilities, rules_subscriptions};
 
 pub const RULES: &[&Rule] = &[
     &CONTENT_TYPE,
@@ -28,9 +26,6 @@ pub const RULES: &[&Rule] = &[
     &APPEND,
     &LAST_CHUNK,
     &RESULT,
-    &SUBSCRIBE_FIRST,
-    &SUBSCRIBE_FINISHED,
-    &SUBSCRIBE_UNKNOWN,
 ];
 
 pub static CONTENT_TYPE: Rule = Rule {
@@ -129,31 +124,6 @@ pub static RESULT: Rule = Rule {
     says: "a task that was streamed is read with the same state and the same artifacts",
     remedy: "fold every event into the stored task before it is sent",
 };
-pub static SUBSCRIBE_FIRST: Rule = Rule {
-    id: "subscribe.first",
-    level: Level::Error,
-    subject: Subject::Interface,
-    sections: Sections::since_v1("§3.1.6"),
-    says: "a subscription begins with the task as it is now",
-    remedy: "send the task first, from the same moment on from which events are sent",
-};
-pub static SUBSCRIBE_FINISHED: Rule = Rule {
-    id: "subscribe.finished",
-    level: Level::Error,
-    subject: Subject::Interface,
-    sections: Sections::since_v1("§3.1.6"),
-    says: "a finished task cannot be subscribed to: UnsupportedOperationError, -32004",
-    remedy: "refuse subscriptions to tasks in a terminal state; clients read them with GetTask",
-};
-pub static SUBSCRIBE_UNKNOWN: Rule = Rule {
-    id: "subscribe.unknown",
-    level: Level::Error,
-    subject: Subject::Interface,
-    sections: Sections::all("§3.1.6", "§7.9, §8.2", "§8.2"),
-    says: "a subscription to a task that does not exist is TaskNotFoundError: -32001",
-    remedy: "look the task up before the stream begins",
-};
-
 /// Judges a stream that was read to its end.
 pub fn observe(probe: &Probe<'_>, log: &StreamLog) {
     if log.only_error().is_some() {
@@ -184,18 +154,14 @@ pub async fn check(probe: &Probe<'_>, text: &str) {
     let call = calls::send(probe.tenant(), text, new_place(probe), Delivery::Stream);
     let Some(opened) = probe.open(&call).await else { return };
     let Some(stream) = rules_capabilities::judge_streaming(probe, opened).await else {
-        return skip_all(probe, "the server does not stream");
+        for rule in RULES.iter().chain(rules_subscriptions::RULES).filter(|rule| !probe.ledger.is_judged(rule)) {
+            probe.ledger.skip(rule, "the server does not stream");
+        }
+        return;
     };
     let log = probe.finish(*stream).await;
     check_result(probe, &log).await;
-    check_subscriptions(probe).await;
-}
-
-/// Skips what needs a stream.
-fn skip_all(probe: &Probe<'_>, why: &str) {
-    for rule in RULES.iter().filter(|rule| !probe.ledger.is_judged(rule)) {
-        probe.ledger.skip(rule, why);
-    }
+    rules_subscriptions::check(probe).await;
 }
 
 fn judge_first(probe: &Probe<'_>, log: &StreamLog) {
@@ -207,7 +173,7 @@ fn judge_first(probe: &Probe<'_>, log: &StreamLog) {
     match log.operation {
         Operation::Subscribe if probe.is_v1() => {
             let fault = (!is_task).then(|| format!("the subscription begins with {}", kind_words(first)));
-            ledger.judge(&SUBSCRIBE_FIRST, fault, &evidence);
+            ledger.judge(&rules_subscriptions::FIRST, fault, &evidence);
         }
         Operation::Stream if probe.is_v1() => {
             let fault = (!is_task && !is_message).then(|| format!("the stream begins with {}", kind_words(first)));
@@ -372,51 +338,6 @@ fn fold(probe: &Probe<'_>, log: &StreamLog) -> (Option<State>, Vec<String>) {
     }
     let state = log.frames.iter().rev().find_map(StreamFrame::state);
     (state, artifacts.into_iter().map(|(_, text)| text).collect())
-}
-
-/// Subscriptions that must be refused.
-async fn check_subscriptions(probe: &Probe<'_>) {
-    let ledger = &probe.ledger;
-    let unknown = calls::new_task_id();
-    match probe.open(&calls::subscribe(probe.tenant(), &unknown)).await {
-        Some(Opened::Answer(asked)) => {
-            judge_not_found(probe, &SUBSCRIBE_UNKNOWN, "a subscription to an unknown task", &asked);
-        }
-        Some(Opened::Stream(stream)) => {
-            let log = stream.finish(probe.patience()).await;
-            let fault = match log.only_error() {
-                Some(_) if ledger.has_failed(&NOT_FOUND) => None,
-                Some(error) => error.differs_from(&TASK_NOT_FOUND, probe.protocol()),
-                // A bridge of 0.3 closes such a stream without a word.
-                None if log.frames.is_empty() && !probe.is_v1() => None,
-                None => Some("a stream".to_owned()),
-            };
-            let fault = fault.map(|fault| format!("a subscription to an unknown task gets {fault}"));
-            ledger.judge(&SUBSCRIBE_UNKNOWN, fault, &log.evidence());
-        }
-        None => {}
-    }
-    if !probe.is_v1() {
-        return;
-    }
-    let Some(finished) = probe.scene.finished() else {
-        return ledger.skip(&SUBSCRIBE_FINISHED, "the agent has finished no task on the message of --message");
-    };
-    match probe.open(&calls::subscribe(probe.tenant(), &finished.id)).await {
-        Some(Opened::Answer(asked)) => {
-            judge_refusal(probe, &SUBSCRIBE_FINISHED, "a subscription to a finished task", &asked, &UNSUPPORTED);
-        }
-        Some(Opened::Stream(stream)) => {
-            let log = stream.finish(probe.patience()).await;
-            let fault = match log.only_error() {
-                Some(error) => error.differs_from(&UNSUPPORTED, probe.protocol()),
-                None => Some("a stream".to_owned()),
-            };
-            let fault = fault.map(|fault| format!("a subscription to a finished task gets {fault}"));
-            ledger.judge(&SUBSCRIBE_FINISHED, fault, &log.evidence());
-        }
-        None => {}
-    }
 }
 
 fn kind_words(frame: &StreamFrame) -> &'static str {

@@ -96,8 +96,8 @@ pub enum Begun {
     Answers,
     /// It wants credentials.
     NeedsCredentials(String),
-    /// This check does not call such addresses.
-    NotDialled(String),
+    /// Nothing can be said: the address is not called, or the agent is too slow.
+    NotTried(String),
     /// There is nothing at this URL that speaks this version.
     Dead(String, Evidence),
 }
@@ -111,7 +111,14 @@ pub async fn begin(probe: &Probe<'_>, text: &str) -> Begun {
     let words = asked.words(probe.protocol());
     match &asked.reading {
         Reading::NoAnswer(error @ DialError::Refused(_)) => {
-            return Begun::NotDialled(format!("{error}; check it by its own URL"));
+            return Begun::NotTried(format!("{error}; check it by its own URL"));
+        }
+        // An agent may need longer than this check waits.
+        Reading::NoAnswer(DialError::Timeout | DialError::BodyTimeout { .. }) => {
+            let seconds = probe.patience().as_secs();
+            return Begun::NotTried(format!(
+                "the message was not answered within {seconds} s; --timeout gives it more"
+            ));
         }
         Reading::NoAnswer(_) => return Begun::Dead(format!("the interface gives {words}"), asked.evidence()),
         Reading::Refused(error) if error.asks_for_credentials() => {

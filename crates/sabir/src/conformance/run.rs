@@ -1,14 +1,15 @@
 //! The whole check: the card first, then each interface, then all of them against each other.
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use sabir_wire::{Binding, PeerProtocol, ProtocolVersion};
 
+use super::chosen::Chosen;
 use super::interface::{CardPlace, Claim, Interface, claims};
 use super::ledger::Ledger;
 use super::probe::Probe;
 use super::report::{InterfaceReport, Report};
 use super::rule::{self, Rule, Subject};
-use super::rules_card::{CardDocument, NoCard};
+use super::rules_card::NoCard;
 use super::rules_tasks::Begun;
 use super::rules_versions::OffersV03;
 use super::selection::Selection;
@@ -16,7 +17,7 @@ use super::server::{Access, Promises};
 use super::{
     calls, report, rules_access, rules_asking, rules_bindings, rules_capabilities, rules_card, rules_card_interfaces,
     rules_card_security, rules_errors, rules_lists, rules_push, rules_push_delivery, rules_requests, rules_running,
-    rules_streams, rules_tasks, rules_versions,
+    rules_streams, rules_subscriptions, rules_tasks, rules_versions,
 };
 use crate::cli::CheckOptions;
 use crate::config::Audience;
@@ -62,7 +63,7 @@ async fn check(options: &CheckOptions, selection: &Selection<'_>, audience: Audi
         rules_card_security::check(document, &ledger);
         rules_card_security::check_signatures(&access, document, &ledger).await;
     }
-    let mut chosen = choose(options, &access, document.as_ref(), &claims)?;
+    let mut chosen = Chosen::of(options, &access, document.as_ref(), &claims)?;
     if !selection.needs_interfaces() {
         chosen.interfaces.clear();
     }
@@ -119,65 +120,6 @@ fn unreachable(access: &Access, why: &str, audience: Audience) -> Outcome {
     Outcome { text: report::show_unreachable(&access.url, why, audience), exit_code: UNREACHABLE }
 }
 
-/// The interfaces that are checked, and why others are not.
-struct Chosen {
-    interfaces: Vec<(Option<Claim>, Interface)>,
-    not_checked: Vec<String>,
-}
-
-fn choose(
-    options: &CheckOptions,
-    access: &Access,
-    document: Option<&CardDocument>,
-    claims: &[Claim],
-) -> anyhow::Result<Chosen> {
-    let version = options.a2a_version.as_deref().and_then(ProtocolVersion::parse);
-    let binding = options.transport.as_deref().and_then(Binding::parse);
-    let place = document.map_or(CardPlace::Named, |document| document.place);
-    let mut chosen = Chosen { interfaces: Vec::new(), not_checked: Vec::new() };
-    for claim in claims {
-        let Some(interface) = Interface::of(claim, place, access) else {
-            let why =
-                if claim.is_grpc() { "gRPC is not checked" } else { "its URL, binding or version cannot be used" };
-            chosen.not_checked.push(format!("{} ({} {}): {why}", claim.member, claim.binding, claim.url));
-            continue;
-        };
-        if binding.is_none_or(|binding| binding == interface.protocol.binding())
-            && version.is_none_or(|version| version == interface.protocol.version())
-        {
-            chosen.interfaces.push((Some(claim.clone()), interface));
-        }
-    }
-    // A version that the card does not name can be tried where another one of its line is.
-    if let (Some(version), true) = (version, chosen.interfaces.is_empty()) {
-        let candidates = claims.iter().filter_map(|claim| Interface::of(claim, place, access));
-        let is_line_0 = |version: ProtocolVersion| version != ProtocolVersion::V1_0;
-        let same_line = candidates.filter(|one| is_line_0(one.protocol.version()) == is_line_0(version));
-        for interface in same_line {
-            let wanted = binding.unwrap_or(interface.protocol.binding());
-            let protocol = PeerProtocol::new(version, wanted);
-            if let Some(protocol) = protocol.filter(|_| wanted == interface.protocol.binding()) {
-                chosen.interfaces.push((None, Interface { protocol, ..interface }));
-            }
-        }
-    }
-    if let (Some(version), true) = (version, claims.is_empty()) {
-        let binding = binding.unwrap_or(Binding::JsonRpc);
-        let Some(protocol) = PeerProtocol::new(version, binding) else {
-            bail!("version {} has no {}", version.number(), binding.name());
-        };
-        chosen.interfaces.push((None, Interface { url: access.url.clone(), protocol, tenant: None }));
-    }
-    if chosen.interfaces.is_empty() && (version.is_some() || binding.is_some()) && !claims.is_empty() {
-        let offered: Vec<String> = claims
-            .iter()
-            .map(|claim| format!("{} {}", claim.binding, claim.version.as_deref().unwrap_or("without a version")))
-            .collect();
-        bail!("the card offers {}; nothing of that is in --a2a-version and --transport", offered.join(", "));
-    }
-    Ok(chosen)
-}
-
 fn offers_v03(probe: &Probe<'_>, claims: &[Claim]) -> OffersV03 {
     let Interface { url, protocol, .. } = &probe.interface;
     let is_there = claims.iter().any(|claim| {
@@ -210,7 +152,7 @@ async fn check_first<'s>(
             };
             Err(not_checked(probe, why))
         }
-        Begun::NotDialled(why) => Err(not_checked(probe, why)),
+        Begun::NotTried(why) => Err(not_checked(probe, why)),
         // A card of 0.1 cannot be told from one of 0.2.
         Begun::Dead(..) if is_perhaps_v01(&probe, claim) => {
             let protocol = PeerProtocol::new(ProtocolVersion::V0_1, Binding::JsonRpc).expect("0.1 has JSON-RPC");
@@ -255,10 +197,10 @@ async fn check_interface(options: &CheckOptions, selection: &Selection<'_>, prob
     if wants(&[rules_capabilities::RULES]) {
         rules_capabilities::check(probe, message).await;
     }
-    if wants(&[rules_streams::RULES, rules_capabilities::RULES]) {
+    if wants(&[rules_streams::RULES, rules_subscriptions::RULES, rules_capabilities::RULES]) {
         rules_streams::check(probe, message).await;
     }
-    if wants(&[rules_running::RULES, rules_streams::RULES]) {
+    if wants(&[rules_running::RULES, rules_streams::RULES, rules_subscriptions::RULES]) {
         rules_running::check(probe, options.slow.as_deref(), message).await;
     }
     if wants(&[rules_asking::RULES, rules_push::RULES, rules_tasks::RULES, rules_capabilities::RULES]) {

@@ -6,14 +6,14 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Mutex;
 use std::thread;
 
-use sabir_testkit::remote::{PlantedFault, RemoteAgent, RemoteProtocol};
+use sabir_testkit::remote::{Faults, PlantedFault, RemoteAgent, RemoteProtocol};
 use serde_json::Value;
 
 use crate::SABIR;
 use crate::server_fixture::ServerFixture;
 
 /// The words of the demo agent, which the remote agent of the tests knows too.
-const WORDS: [&str; 4] = ["--slow", "slow 3", "--ask", "ask which?"];
+const WORDS: [&str; 4] = ["--slow", "slow 6", "--ask", "ask which?"];
 
 fn run(arguments: &[&str]) -> Output {
     Command::new(SABIR)
@@ -263,6 +263,62 @@ fn check_planted(fault: PlantedFault, protocol: RemoteProtocol) {
     for member in ["section", "says", "tried", "got", "remedy"] {
         assert!(finding[member].as_str().is_some_and(|text| !text.is_empty()), "{member}: {finding}");
     }
+}
+
+/// What servers may do, and do: nothing of it is a fault.
+#[test]
+fn what_the_specification_leaves_open_is_no_fault() {
+    for fault in [
+        "event-ids=opaque",
+        "line-end=crlf",
+        "line-end=cr",
+        "comments",
+        "event-lines",
+        "multi-line-data",
+        "byte-order-mark",
+        "split=3",
+        "no-streaming",
+        "busy=2",
+    ] {
+        for protocol in [RemoteProtocol::V1JsonRpc, RemoteProtocol::V1HttpJson, RemoteProtocol::V03JsonRpc] {
+            let (code, report) = check(&faulty(protocol, fault).url(), &[]);
+            assert_eq!((findings(&report), code), (Vec::new(), Some(0)), "{fault} in {protocol:?}");
+        }
+    }
+}
+
+/// A server that is broken altogether gets a report that says so, and not a finding for each rule.
+#[test]
+fn broken_servers_get_short_reports() {
+    for (fault, more, expected, code) in [
+        ("status=500", &[][..], &["card.interface-answers"][..], 1),
+        ("status=404", &[], &["card.interface-answers"], 1),
+        ("redirect=itself", &[], &["card.interface-answers"], 1),
+        ("hang-up=after-processing", &[], &["card.interface-answers"], 1),
+        ("malformed=not-json", &[], &["card.interface-answers"], 1),
+        ("card=missing", &[], &["card.found"], 1),
+        ("card=missing", &["--a2a-version", "1.0"], &["card.found"], 1),
+        ("card=not-json", &[], &["card.json"], 1),
+        ("card=claims-0.3", &[], &["card.interface-answers"], 1),
+        ("card=http://10.0.0.1:1/", &[], &["card.interface-https"], 3),
+        ("status=401", &[], &[], 3),
+        ("drop-after=2", &[], &["stream.terminal"], 1),
+        ("malformed=missing-ids", &[], &["objects.required", "objects.readable", "task.context"], 1),
+        ("malformed=empty-parts", &[], &["objects.required"], 1),
+        ("malformed=nulls", &[], &["objects.nulls", "list.artifacts"], 0),
+    ] {
+        let agent = faulty(RemoteProtocol::V1JsonRpc, fault);
+        let (exit, report) = check(&agent.url(), more);
+        let found: Vec<&str> =
+            report["findings"].as_array().unwrap().iter().map(|finding| finding["rule"].as_str().unwrap()).collect();
+        assert_eq!((found, exit), (expected.to_vec(), Some(code)), "{fault} {more:?}: {:#?}", findings(&report));
+    }
+}
+
+fn faulty(protocol: RemoteProtocol, fault: &str) -> RemoteAgent {
+    let mut faults = Faults::default();
+    faults.add_named(fault).unwrap();
+    RemoteAgent::builder(protocol).with_faults(faults).start()
 }
 
 #[test]
