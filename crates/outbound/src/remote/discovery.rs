@@ -37,6 +37,12 @@ impl Discovered {
         self.card.as_ref().is_none_or(|card| card.card.capabilities.streaming == Some(true))
     }
 
+    /// Whether a subscription leaves its task alone. The Python SDKs of 0.2 and 0.3 store every piece of an artifact once more for
+    /// each subscriber, and nothing tells them from other servers of these versions.
+    pub fn subscriptions_are_harmless(&self) -> bool {
+        !matches!(self.endpoint.protocol.version(), ProtocolVersion::V0_2 | ProtocolVersion::V0_3)
+    }
+
     /// Whether the server says that it knows `Idempotency-Key`, so that a message may be sent again.
     pub fn knows_idempotency_keys(&self) -> bool {
         let Some(card) = &self.card else { return false };

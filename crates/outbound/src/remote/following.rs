@@ -652,8 +652,10 @@ impl Following {
     /// The connection is lost: subscribes again, or goes over to asking.
     async fn reattach(&mut self) -> Result<(), RemoteError> {
         let Some(task) = self.task.clone() else { return Err(RemoteError::StreamEnded) };
+        // A server that numbers its events keeps them, so nothing is stored for a subscriber.
+        let is_numbered = self.cursor.is_some();
         let streams = match self.remote.discovered().await {
-            Ok(known) => known.streams(),
+            Ok(known) => known.streams() && (is_numbered || known.subscriptions_are_harmless()),
             Err(error) if error.is_transient() => return self.wait_after(error).await,
             Err(_) => false,
         };
@@ -703,11 +705,16 @@ impl Following {
     /// Asks for the whole task while a subscription waits to be read: what happened in between may be in neither of them.
     async fn catch_up(&mut self) {
         (self.has_news, self.last_asked) = (false, Instant::now());
-        if let Ok(task) = self.ask().await {
-            self.take_snapshot(&task);
-            if self.is_over() {
-                self.end();
+        match self.ask().await {
+            Ok(task) => {
+                self.take_snapshot(&task);
+                if self.is_over() {
+                    self.end();
+                }
             }
+            // Some servers begin a stream for a task that they do not have.
+            Err(error) if error.peer_kind() == Some(PeerErrorKind::TaskNotFound) => self.stage = Stage::Polling,
+            Err(_) => {}
         }
     }
 

@@ -192,7 +192,11 @@ async fn a_task_that_was_left_is_followed_to_its_end() {
         };
         drop(following);
         let got = follow(Following::task(remote, task, Mirror::default())).await;
-        assert_eq!(got, SIX_CHUNKS, "{} {}", protocol.version(), protocol.binding().name());
+        let label = format!("{} {}", protocol.version(), protocol.binding().name());
+        assert_eq!(got, SIX_CHUNKS, "{label}");
+        // A subscription spoils the tasks of some servers of 0.2 and 0.3.
+        let is_subscribed = agent.count(Operation::Subscribe) > 0;
+        assert_eq!(is_subscribed, !["0.2", "0.3"].contains(&protocol.version()), "{label}");
     }
 }
 
