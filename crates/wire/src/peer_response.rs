@@ -148,3 +148,8 @@ pub(crate) fn context(named: Option<ContextId>, task: &TaskId) -> ContextId {
 pub(crate) fn time(timestamp: Option<Rfc3339>) -> Timestamp {
     timestamp.map(|time| time.0).unwrap_or_default()
 }
+
+/// The reverse: a time that nobody named is not written.
+pub(crate) fn timestamp(time: Timestamp) -> Option<Rfc3339> {
+    (time != Timestamp::default()).then_some(Rfc3339(time))
+}

@@ -10,7 +10,7 @@ use super::connection::Connection;
 use super::failure::Failure;
 use super::json_view::print_line;
 use super::part_text::parts_text;
-use super::{Surroundings, within};
+use super::{Surroundings, time_text, within};
 use crate::agents::table;
 use crate::cli::{Format, ListOptions, state_name};
 use crate::exit::Exit;
@@ -82,7 +82,7 @@ fn lines(tasks: &[Task]) -> String {
         vec![
             visible(task.id.as_str()),
             state_name(task.status.state).to_owned(),
-            task.status.time.to_string(),
+            time_text(task.status.time).unwrap_or_default(),
             visible(task.context.as_str()),
             short,
         ]

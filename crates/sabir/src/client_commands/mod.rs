@@ -48,6 +48,8 @@ pub use list::list;
 pub use send::send;
 pub use watch::watch;
 
+use sabir_model::Timestamp;
+
 use crate::cli::{Format, FormatOptions};
 use crate::exit::Exit;
 use crate::local_server::Load;
@@ -107,6 +109,11 @@ pub fn run(
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("the system gives a process its timers")
+}
+
+/// When a status was set. Not every server says it.
+fn time_text(time: Timestamp) -> Option<String> {
+    (time != Timestamp::default()).then(|| time.to_string())
 }
 
 /// A call that may not take longer than somebody wants to wait.

@@ -294,7 +294,7 @@ fn a_task_of_0_1_is_answered_in_0_1_if_the_request_fits_several_versions() {
 #[test]
 fn only_the_last_event_of_a_stream_in_0_1_needs_its_task() {
     let change = |state| {
-        let status = Status { state, message: None, time: Timestamp::from_millis(0) };
+        let status = Status { state, message: None, time: Timestamp::from_millis(1) };
         Event::Status(StatusChange {
             status,
             is_final: true,
@@ -317,7 +317,7 @@ fn only_the_last_event_of_a_stream_in_0_1_needs_its_task() {
     let mut task = Task::clone(&task());
     task.artifacts = vec![Artifact::new(ArtifactId::parse("a").unwrap(), vec![Part::text("x")]).into()];
     let payload = String::from_utf8(responder.encode_final_event(&task, &change(State::Rejected))).unwrap();
-    let expected = r#"{"id":"t","status":{"state":"failed","timestamp":"1970-01-01T00:00:00.000Z"},"final":true,"artifacts":[{"id":"a","index":0,"parts":[{"type":"text","text":"x"}]}]}"#;
+    let expected = r#"{"id":"t","status":{"state":"failed","timestamp":"1970-01-01T00:00:00.001Z"},"final":true,"artifacts":[{"id":"a","index":0,"parts":[{"type":"text","text":"x"}]}]}"#;
     assert_eq!(payload, expected);
 }
 

@@ -139,7 +139,7 @@ impl<'a, S: StateName, M: From<&'a model::Message>> From<&'a model::Status> for 
         Status {
             state: Some(S::new(status.state)),
             message: status.message.as_deref().map(M::from),
-            timestamp: Some(Rfc3339(status.time)),
+            timestamp: peer_response::timestamp(status.time),
         }
     }
 }
