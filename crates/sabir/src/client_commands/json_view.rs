@@ -79,6 +79,10 @@ fn print_event(received: &ReceivedTask, event: &Event) -> io::Result<()> {
 pub fn print_line(payload: Payload<'_>) -> io::Result<()> {
     let mut line = Vec::new();
     V1.encode(payload, &mut line);
+    // JSON that is only carried may hold line ends between its tokens.
+    for byte in line.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')) {
+        *byte = b' ';
+    }
     line.push(b'\n');
     let mut out = io::stdout().lock();
     out.write_all(&line)?;
