@@ -46,6 +46,7 @@ fn every_end_has_its_code() {
         (&["send", "--config", "nowhere.toml", "x"], (2, "A2ACLI_ERR_USAGE")),
         (&["send", "http://127.0.0.1:1", "x"], (3, "A2ACLI_ERR_UNREACHABLE")),
         (&["get", "http://nowhere.invalid", "x"], (3, "A2ACLI_ERR_UNREACHABLE")),
+        (&["watch", "http://127.0.0.1:1", "x"], (3, "A2ACLI_ERR_UNREACHABLE")),
         (&["list", "http://127.0.0.1:1"], (3, "A2ACLI_ERR_UNREACHABLE")),
         (&["card", "http://127.0.0.1:1"], (3, "A2ACLI_ERR_UNREACHABLE")),
         (&["send", &format!("{url}/nowhere.json"), "x"], (3, "A2ACLI_ERR_CARD_NOT_FOUND")),
