@@ -22,6 +22,7 @@ sys.dont_write_bytecode = True
 import commands
 import probes
 
+from command_runner import Sabir
 from raw_client import RawClient
 
 # A server that hangs must not hang us.
@@ -37,7 +38,7 @@ def main():
     parser.add_argument('--only', default='', help='run the cases whose name holds this text')
     arguments = parser.parse_args()
     signal.signal(signal.SIGALRM, out_of_time)
-    sabir = commands.Sabir(arguments.sabir.resolve(), arguments.url, arguments.binding)
+    sabir = Sabir(arguments.sabir.resolve(), arguments.url, arguments.version, arguments.binding)
     passed = failed = 0
     for name, case in [*probe_cases(arguments), *command_cases(arguments, sabir)]:
         if arguments.only not in name:
