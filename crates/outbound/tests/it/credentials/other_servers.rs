@@ -38,7 +38,7 @@ async fn the_operator_is_told_and_calls_fail_before_they_are_made() {
         let task = TaskId::parse("t").unwrap();
         let error = remote.call(&Call::Get(Get { agent: None, task, history: None, earlier: Wanted::No })).await;
         let error = error.err().unwrap();
-        assert!(matches!(error, RemoteError::Credential(_)) && !error.to_string().contains("geheim"), "{error}");
+        assert!(matches!(error, RemoteError::InvalidCredential(_)) && !error.to_string().contains("geheim"), "{error}");
         assert_eq!(agent.requests().len(), agent.count(Operation::Card), "{named}");
     }
 }
