@@ -9,7 +9,7 @@ pub(super) struct TaskMemory {
     /// The last remote task that a message of ours was sent to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) remote: Option<RemoteTask>,
-    /// A message that could not be sent: nothing of it has left this server.
+    /// The id at the remote agent of a message that could not be sent: nothing of it has left this server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) unsent: Option<MessageId>,
 }
@@ -18,7 +18,7 @@ pub(super) struct TaskMemory {
 pub(super) struct RemoteTask {
     pub(super) id: TaskId,
     pub(super) context: ContextId,
-    /// The last message that it has taken.
+    /// The last message that it has taken, by its id there.
     pub(super) message: MessageId,
     /// It waits for its next message. One that does not has ended with its turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,9 +1,14 @@
 //! The message as the remote agent gets it: with its ids in place of ours.
+//!
+//! Message ids of callers stay here. Two callers may choose the same one, and a server that takes equal ids for one message
+//! would answer one of them with the task of the other.
 
 use std::borrow::Cow;
 
 use sabir_engine::{AgentError, Turn};
-use sabir_model::{Birth, Content, IdempotencyKey, IncomingMessage, Json, Part, QUESTION_ID, QuestionId, Send, TaskId};
+use sabir_model::{
+    Birth, Content, IdempotencyKey, IncomingMessage, Json, MessageId, Part, QUESTION_ID, QuestionId, Send, TaskId,
+};
 use sabir_outbound::sha256;
 
 use super::memory::{ContextMemory, RemoteTask};
@@ -11,8 +16,14 @@ use super::memory::{ContextMemory, RemoteTask};
 /// A message that comes from this server has no dialect of its own.
 const BORN_HERE: Birth = Birth(0);
 
-/// `remote` is the remote task before.
-pub(super) async fn send(turn: &Turn, remote: Option<&RemoteTask>) -> Result<Send, AgentError> {
+/// The id of the message of this turn at the remote agent: the same for each repetition of the message, and no other
+/// message of any caller has it.
+pub(super) fn message_id(turn: &Turn) -> MessageId {
+    MessageId::parse(key_text(turn)).expect("letters and digits are an id")
+}
+
+/// `remote` is the remote task before, `id` the `message_id` of this turn.
+pub(super) async fn send(turn: &Turn, id: &MessageId, remote: Option<&RemoteTask>) -> Result<Send, AgentError> {
     let context = match remote {
         Some(remote) => Some(remote.context.clone()),
         None => turn.memory().await?.as_deref().and_then(ContextMemory::read).map(|memory| memory.context),
@@ -29,14 +40,14 @@ pub(super) async fn send(turn: &Turn, remote: Option<&RemoteTask>) -> Result<Sen
         references: over.into_iter().collect(),
         extensions: message.extensions.clone(),
         metadata: message.metadata.clone(),
-        ..IncomingMessage::new(Some(message.id.clone()), message.role, parts)
+        ..IncomingMessage::new(Some(id.clone()), message.role, parts)
     };
     Ok(Send {
         metadata: turn.metadata().cloned(),
         accepted_output: turn.accepted_output().to_vec(),
         extensions: turn.extensions().to_vec(),
         trace: turn.trace().cloned(),
-        idempotency: Some(idempotency_key(turn)),
+        idempotency: Some(IdempotencyKey::parse(id.as_str()).expect("letters and digits are a key")),
         ..Send::new(message, BORN_HERE)
     })
 }
@@ -56,8 +67,7 @@ fn without_question_id<'p>(part: &'p Part, task: &TaskId) -> Cow<'p, Part> {
     }
 }
 
-/// The same for each repetition of this message, and no other message of any caller has it.
-fn idempotency_key(turn: &Turn) -> IdempotencyKey {
+fn key_text(turn: &Turn) -> String {
     let number = turn.number().unwrap_or_default().to_string();
     // Clients may use one id for several messages, but they answer each question once.
     let answers = turn.message().answers.map(|event| event.to_string()).unwrap_or_default();
@@ -69,7 +79,7 @@ fn idempotency_key(turn: &Turn) -> IdempotencyKey {
         text.extend_from_slice(format!("{}:{part}", part.len()).as_bytes());
     }
     let digest: String = sha256(&text)[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-    IdempotencyKey::parse(format!("sabir-{digest}")).expect("letters and digits are a key")
+    format!("sabir-{digest}")
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@
 use std::sync::Arc;
 
 use sabir_engine::{AgentError, ArtifactUpdate, Outcome, StopCause, Turn};
-use sabir_model::{Artifact, Part, State, Status, Timestamp};
+use sabir_model::{Artifact, MessageId, Part, State, Status, Timestamp};
 use sabir_outbound::remote::{Following, Mirror, OnUnknown, OpenQuestion, Remote, RemoteError, Step, Update};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -32,22 +32,22 @@ pub(super) async fn run(remote: &Remote, settings: &RemoteAgentSettings, turn: T
         true => TaskMemory::default(),
         false => turn.task_memory().await?.as_deref().and_then(TaskMemory::read).unwrap_or_default(),
     };
-    let message = &turn.message().id;
-    let may_be_sent = turn.is_resumed() && memory.unsent.as_ref() != Some(message);
+    let message = outgoing::message_id(&turn);
+    let may_be_sent = turn.is_resumed() && memory.unsent.as_ref() != Some(&message);
     let following = match &memory.remote {
         // A run before this one has sent the message.
-        Some(known) if turn.is_resumed() && known.waits.is_none() && known.message == *message => {
+        Some(known) if turn.is_resumed() && known.waits.is_none() && known.message == message => {
             let mirror = mirror_of(&turn, known).await?;
             let following = Following::task(remote.clone(), known.id.clone(), mirror);
             let following = following.in_context(known.context.clone());
             let earlier = known.earlier;
-            return RemoteTurn { is_taken: true, ..RemoteTurn::new(remote, &turn, memory, earlier) }
+            return RemoteTurn { is_taken: true, ..RemoteTurn::new(remote, &turn, message, memory, earlier) }
                 .follow(following)
                 .await;
         }
         known => {
             let waiting = known.as_ref().and_then(|known| Some((known, known.waits?)));
-            let send = outgoing::send(&turn, known.as_ref()).await?;
+            let send = outgoing::send(&turn, &message, known.as_ref()).await?;
             let mirror = match waiting {
                 Some((known, _)) => mirror_of(&turn, known).await?,
                 None => Mirror::default(),
@@ -70,7 +70,7 @@ pub(super) async fn run(remote: &Remote, settings: &RemoteAgentSettings, turn: T
         Some(known) => known.earlier + 1,
         None => 0,
     };
-    RemoteTurn::new(remote, &turn, memory, earlier).follow(following).await
+    RemoteTurn::new(remote, &turn, message, memory, earlier).follow(following).await
 }
 
 /// What was passed on of the remote task before.
@@ -82,6 +82,8 @@ async fn mirror_of(turn: &Turn, known: &RemoteTask) -> Result<Mirror, AgentError
 struct RemoteTurn<'a> {
     remote: &'a Remote,
     turn: &'a Turn,
+    /// The id of the turn's message at the remote agent.
+    message: MessageId,
     memory: TaskMemory,
     /// How many other remote tasks our task has had before.
     earlier: u32,
@@ -108,8 +110,8 @@ enum Next {
 }
 
 impl<'a> RemoteTurn<'a> {
-    fn new(remote: &'a Remote, turn: &'a Turn, memory: TaskMemory, earlier: u32) -> Self {
-        RemoteTurn { remote, turn, memory, earlier, is_taken: false, trouble: Trouble::NeverTold }
+    fn new(remote: &'a Remote, turn: &'a Turn, message: MessageId, memory: TaskMemory, earlier: u32) -> Self {
+        RemoteTurn { remote, turn, message, memory, earlier, is_taken: false, trouble: Trouble::NeverTold }
     }
 
     async fn follow(mut self, mut following: Following) -> Result<Outcome, AgentError> {
@@ -139,7 +141,7 @@ impl<'a> RemoteTurn<'a> {
     /// Nothing of the message has left, and until this time nothing will. Whoever runs the turn after a crash must know the
     /// first, and must not believe it once the message may leave. `false`: the turn must stop.
     async fn wait_unsent(&mut self, time: Instant) -> bool {
-        self.memory.unsent = Some(self.turn.message().id.clone());
+        self.memory.unsent = Some(self.message.clone());
         self.turn.remember_in_task(Some(self.memory.write())).await;
         tokio::select! {
             biased;
@@ -302,7 +304,7 @@ impl<'a> RemoteTurn<'a> {
         self.turn.remember(Some(ContextMemory { context: context.clone() }.write())).await;
         // A direct message has no task.
         let Some(id) = following.task_id().cloned() else { return };
-        let (context, message) = (context.clone(), self.turn.message().id.clone());
+        let (context, message) = (context.clone(), self.message.clone());
         self.memory.remote = Some(RemoteTask { id, context, message, waits: None, earlier: self.earlier });
         self.turn.remember_in_task(Some(self.memory.write())).await;
     }

@@ -267,6 +267,27 @@ fn the_context_of_a_direct_message_goes_on() {
     assert!(second.params()["message"]["contextId"].is_string(), "{}", second.params());
 }
 
+/// A server may take equal ids for one message; two callers must not get one task between them.
+#[test]
+fn callers_that_choose_the_same_message_id_have_different_ones_at_the_remote_agent() {
+    let agent = RemoteAgent::builder(RemoteProtocol::V1JsonRpc).deduplicating().start();
+    let front = Front::of(&agent);
+    let ids = ["one", "two"].map(|context| {
+        let mut params = message("hello");
+        params["message"]["messageId"] = json!("m-1");
+        params["message"]["contextId"] = json!(context);
+        id_of(&task_in(front.rpc("SendMessage", params)))
+    });
+    assert_ne!(ids[0], ids[1]);
+    let sent: Vec<String> = agent
+        .requests_for(Operation::Stream)
+        .iter()
+        .map(|request| request.params()["message"]["messageId"].as_str().unwrap().to_owned())
+        .collect();
+    assert!(sent.len() == 2 && sent[0] != sent[1] && !sent.contains(&"m-1".to_owned()), "{sent:?}");
+    assert_eq!(agent.tasks().all().len(), 2);
+}
+
 /// Messages have the same id over and over in some clients.
 #[test]
 fn an_answer_with_the_id_of_the_first_message_is_sent_too() {
