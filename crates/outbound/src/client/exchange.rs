@@ -70,15 +70,18 @@ impl Client {
         let deadline = Instant::now() + request.timeout.min(LONGEST);
         request.headers = without_connection_headers(request.headers);
         let mut target = Target::parse(&request.url)?;
+        if request.redirects == 0 {
+            return self.exchange(&target, request, deadline).await;
+        }
         for _ in 0..=request.redirects {
-            let response = self.exchange(&target, &request, deadline).await?;
+            let response = self.exchange(&target, request.clone(), deadline).await?;
             match redirect::location(&target, &response) {
-                Some(next) if request.redirects > 0 => {
+                Some(next) => {
                     let next = next?;
                     request = redirect::follow(request, response.status, &target, &next)?;
                     target = next;
                 }
-                _ => return Ok(response),
+                None => return Ok(response),
             }
         }
         Err(DialError::TooManyRedirects(request.redirects))
@@ -89,7 +92,7 @@ impl Client {
         let deadline = Instant::now() + request.timeout.min(LONGEST);
         request.headers = without_connection_headers(request.headers);
         let target = Target::parse(&request.url)?;
-        let (head, body) = self.start(&target, &request, deadline).await?;
+        let (head, body) = self.start(&target, request, deadline).await?;
         Ok(OpenResponse { status: head.status, headers: head.headers, body, limit: self.body_limit })
     }
 
@@ -97,18 +100,19 @@ impl Client {
     async fn start(
         &self,
         target: &Target,
-        request: &Request,
+        request: Request,
         deadline: Instant,
     ) -> Result<(http::response::Parts, Incoming), DialError> {
-        let mut outgoing = http::Request::new(Full::new(request.body.clone()));
-        *outgoing.method_mut() = request.method.clone();
-        *outgoing.uri_mut() = request.uri(target);
-        *outgoing.headers_mut() = request.headers.clone();
+        let uri = request.uri(target);
+        let mut outgoing = http::Request::new(Full::new(request.body));
+        *outgoing.method_mut() = request.method;
+        *outgoing.uri_mut() = uri;
+        *outgoing.headers_mut() = request.headers;
         let answer = timeout_at(deadline, self.inner.request(outgoing)).await.map_err(|_| DialError::Timeout)?;
         Ok(answer.map_err(|error| DialError::from_hyper(&error))?.into_parts())
     }
 
-    async fn exchange(&self, target: &Target, request: &Request, deadline: Instant) -> Result<Response, DialError> {
+    async fn exchange(&self, target: &Target, request: Request, deadline: Instant) -> Result<Response, DialError> {
         let (head, body) = self.start(target, request, deadline).await?;
         let status = head.status;
         let body = match timeout_at(deadline, read(body, self.body_limit)).await {

@@ -91,6 +91,11 @@ impl UpstreamCredentials {
         Ok(ShownToken(token.map(|token| token.number)))
     }
 
+    /// Whether another try after a refusal can show something else.
+    pub fn may_change(&self) -> bool {
+        self.0.token.is_some()
+    }
+
     /// The upstream has refused what it was shown (401). Forgets the token if it is still the current one. `true`:
     /// another try, after another `authorize`, may be shown a new one; one is enough.
     pub fn forget(&self, shown: ShownToken) -> bool {

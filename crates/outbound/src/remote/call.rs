@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use sabir_model::{AgentId, Call, ContextId, PushCall, Send, TaskId};
-use sabir_wire::{PeerCall, PeerErrorKind, PeerProtocol, PeerRequest, ProtocolVersion, Received};
+use sabir_wire::{Operation, PeerCall, PeerErrorKind, PeerProtocol, PeerRequest, ProtocolVersion, Received};
 use tokio::time::{Instant, sleep};
 
 use super::address::trust;
@@ -241,9 +241,9 @@ impl Remote {
             Call::Send(_) => self.inner.settings.send_timeout,
             _ => self.inner.settings.call_timeout,
         };
-        let (response, request) = self.open(call, page_token, None, protocol, timeout).await?;
+        let (response, operation) = self.open(call, page_token, None, protocol, timeout).await?;
         let left = timeout.saturating_sub(started.elapsed());
-        self.read_whole(response, &request, protocol, task_of(call), left).await
+        self.read_whole(response, operation, protocol, task_of(call), left).await
     }
 
     async fn try_stream(
@@ -258,7 +258,7 @@ impl Remote {
             Call::Send(_) => settings.send_timeout,
             _ => settings.call_timeout,
         };
-        let (response, request) = self.open(call, None, last_event_id, protocol, patience).await?;
+        let (response, operation) = self.open(call, None, last_event_id, protocol, patience).await?;
         let is_stream = response
             .headers
             .get(header::CONTENT_TYPE)
@@ -268,7 +268,7 @@ impl Remote {
             let stream = RemoteStream::events(
                 response,
                 protocol,
-                request.operation,
+                operation,
                 task_of(call).cloned(),
                 settings.largest_answer,
                 settings.stream_silence,
@@ -280,14 +280,14 @@ impl Remote {
                 _ => Ok(stream),
             };
         }
-        let received = self.read_whole(response, &request, protocol, task_of(call), settings.send_timeout).await?;
-        Ok(RemoteStream::single(received, protocol, request.operation))
+        let received = self.read_whole(response, operation, protocol, task_of(call), settings.send_timeout).await?;
+        Ok(RemoteStream::single(received, protocol, operation))
     }
 
     async fn read_whole(
         &self,
         response: OpenResponse,
-        request: &PeerRequest,
+        operation: Operation,
         protocol: PeerProtocol,
         task: Option<&TaskId>,
         patience: Duration,
@@ -298,7 +298,7 @@ impl Remote {
         if let Some(observer) = &self.inner.settings.observer {
             observer(WireEvent::Response { status, body: &response.body });
         }
-        let read = protocol.read_response(request.operation, task, status, &response.body);
+        let read = protocol.read_response(operation, task, status, &response.body);
         read.map_err(|error| RemoteError::Peer { error, retry_after })
     }
 
@@ -310,29 +310,23 @@ impl Remote {
         last_event_id: Option<&str>,
         protocol: PeerProtocol,
         timeout: Duration,
-    ) -> Result<(OpenResponse, PeerRequest), RemoteError> {
+    ) -> Result<(OpenResponse, Operation), RemoteError> {
         let known = self.discovered().await?;
         let call = completed(call, known.endpoint.tenant.as_ref(), protocol);
         let id = self.inner.next_id.fetch_add(1, Ordering::Relaxed);
         let peer = PeerCall { call: &call, page_token, last_event_id };
         let request = protocol.request(&peer, id).map_err(|error| RemoteError::NotInVersion(error.to_string()))?;
-        let mut response = self.dial(&request, &known.endpoint.url, timeout).await?;
-        let mut request = request;
-        if matches!(response.status.as_u16(), 404 | 405)
-            && let Some(other) = request.with_other_verb()
-        {
-            response = self.dial(&other, &known.endpoint.url, timeout).await?;
-            request = other;
+        let (operation, with_other_verb) = (request.operation, request.with_other_verb());
+        let response = self.dial(request, &known.endpoint.url, timeout).await?;
+        match with_other_verb {
+            Some(request) if matches!(response.status.as_u16(), 404 | 405) => {
+                Ok((self.dial(request, &known.endpoint.url, timeout).await?, operation))
+            }
+            _ => Ok((response, operation)),
         }
-        Ok((response, request))
     }
 
-    async fn dial(
-        &self,
-        request: &PeerRequest,
-        endpoint: &str,
-        timeout: Duration,
-    ) -> Result<OpenResponse, RemoteError> {
+    async fn dial(&self, request: PeerRequest, endpoint: &str, timeout: Duration) -> Result<OpenResponse, RemoteError> {
         let url = request.url(endpoint);
         if let Some(observer) = &self.inner.settings.observer {
             observer(WireEvent::Request {
@@ -350,15 +344,17 @@ impl Remote {
                 headers.insert(HeaderName::from_static(name), value);
             }
         }
-        let body = request.body.clone().into();
+        let body = request.body.into();
         let outgoing = Request { method, url, headers, body, timeout, redirects: 0, secret_query: None };
-        let (response, shown) = self.open_with_credentials(outgoing.clone()).await?;
-        // A token that has been refused may be an old one; another is shown once.
-        if response.status == StatusCode::UNAUTHORIZED && self.inner.credentials.forget(shown) {
-            let (response, _) = self.open_with_credentials(outgoing).await?;
-            return Ok(response);
+        let repetition = self.inner.credentials.may_change().then(|| outgoing.clone());
+        let (response, shown) = self.open_with_credentials(outgoing).await?;
+        match repetition {
+            // A token that has been refused may be an old one; another is shown once.
+            Some(repetition) if response.status == StatusCode::UNAUTHORIZED && self.inner.credentials.forget(shown) => {
+                Ok(self.open_with_credentials(repetition).await?.0)
+            }
+            _ => Ok(response),
         }
-        Ok(response)
     }
 
     async fn open_with_credentials(&self, mut request: Request) -> Result<(OpenResponse, ShownToken), RemoteError> {

@@ -17,10 +17,11 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use sabir_model::{
-    Call, ContextId, Event, Get, Message, OnFinishedSubscribe, Part, Send, Status, Subscribe, Task, TaskId, Wanted,
+    Call, ContextId, Delivery, Event, Get, Message, OnFinishedSubscribe, Part, Send, Status, Subscribe, Task, TaskId,
+    Wanted,
 };
 use sabir_wire::{PeerErrorKind, PeerResponse, ProtocolVersion, Received};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::back_off::BackOff;
 use super::call::{Remote, chosen_id};
@@ -68,7 +69,7 @@ pub struct Following {
     lost_sends: u32,
     /// The message was for a task that waits, and nothing shows yet that the task has it: servers may still say that it
     /// waits.
-    awaits_change: bool,
+    answer_unconfirmed: bool,
     /// Subscriptions that ended without a word, one after the other.
     empty_streams: u32,
     /// The task is polled only to learn whether it has the message.
@@ -136,6 +137,9 @@ const EMPTY_STREAMS: u32 = 3;
 /// A question that is still shown after this time was not answered by the message.
 const OLD_QUESTION: Duration = Duration::from_secs(5);
 
+/// For how long the whole task is waited for when its stream has told everything up to the last status.
+const LAST_LOOK: Duration = Duration::from_secs(5);
+
 /// For how long frames that follow the last status are waited for.
 const AFTER_THE_END: Duration = Duration::from_millis(200);
 
@@ -144,8 +148,8 @@ impl Following {
     pub fn send(remote: Remote, send: Send, mirror: Mirror) -> Self {
         let task = send.message.task.clone();
         let context = send.message.context.clone();
-        let awaits_change = task.is_some();
-        Self { task, context, awaits_change, ..Self::new(remote, Stage::Start(Box::new(send)), mirror) }
+        let answer_unconfirmed = task.is_some();
+        Self { task, context, answer_unconfirmed, ..Self::new(remote, Stage::Start(Box::new(send)), mirror) }
     }
 
     /// The same for a message that an earlier run may have sent. The server is asked for its task: for the one that the
@@ -186,7 +190,7 @@ impl Following {
             last_asked: Instant::now(),
             can_subscribe: true,
             lost_sends: 0,
-            awaits_change: false,
+            answer_unconfirmed: false,
             empty_streams: 0,
             polls_for_answer: false,
             question: None,
@@ -210,7 +214,7 @@ impl Following {
 
     /// The task has ended like this, as its server says elsewhere. `next` tells what is new of it, and then nothing more.
     pub fn end_with(&mut self, task: &Task) {
-        self.awaits_change = false;
+        self.answer_unconfirmed = false;
         self.take_snapshot(task);
         self.end();
     }
@@ -272,8 +276,12 @@ impl Following {
         let Stage::Start(send) = &self.stage else { return Ok(()) };
         let mut send = send.clone();
         if known.streams() {
-            send.delivery = sabir_model::Delivery::Stream;
-            match self.remote.stream(&Call::Send(send.clone()), None).await {
+            send.delivery = Delivery::Stream;
+            let call = Call::Send(send);
+            let opened = self.remote.stream(&call, None).await;
+            let Call::Send(again) = call else { return Ok(()) };
+            send = again;
+            match opened {
                 Ok(stream) => {
                     self.stage =
                         Stage::Streaming { stream: Box::new(stream), is_first_frame: true, began: Began::BySend };
@@ -286,8 +294,11 @@ impl Following {
         } else {
             self.can_subscribe = false;
         }
-        send.delivery = sabir_model::Delivery::Immediately;
-        let received = match self.remote.call(&Call::Send(send.clone())).await {
+        send.delivery = Delivery::Immediately;
+        let call = Call::Send(send);
+        let answered = self.remote.call(&call).await;
+        let Call::Send(send) = call else { return Ok(()) };
+        let received = match answered {
             Ok(received) => received,
             Err(error) => return self.find_out(send, error).await,
         };
@@ -319,7 +330,7 @@ impl Following {
                 return Err(RemoteError::OutcomeUnknown("this server was restarted after it was sent".to_owned()));
             }
             Some(false) | None => {
-                self.awaits_change = send.message.task.is_some();
+                self.answer_unconfirmed = send.message.task.is_some();
                 self.stage = Stage::Start(send);
             }
         }
@@ -377,7 +388,7 @@ impl Following {
         // A connection without any byte is broken, which the stream itself notices; one with comments alone may be forgotten.
         let silence = self.remote.settings().stream_silence / 2;
         let Stage::Streaming { stream, .. } = &mut self.stage else { return Ok(()) };
-        let next = match tokio::time::timeout(silence, stream.next()).await {
+        let next = match timeout(silence, stream.next()).await {
             Ok(next) => next,
             Err(_) if stream.is_in_frame() => return Ok(()),
             Err(_) if self.task.is_some() => return self.check_silent_task().await,
@@ -511,8 +522,8 @@ impl Following {
                 self.stage = Stage::Over;
             }
             PeerResponse::Task(task) => {
-                if self.adopt(&task.id, &task.context) && !self.is_old(&task.status) {
-                    self.awaits_change = false;
+                if self.adopt(&task.id, &task.context) && !self.shows_old_question(&task.status) {
+                    self.answer_unconfirmed = false;
                     self.mirror.take_snapshot(&task, &mut updates);
                 }
             }
@@ -542,7 +553,7 @@ impl Following {
     fn take_event(&mut self, event: Event, updates: &mut Vec<Update>) {
         match event {
             Event::Status(change) => {
-                self.awaits_change = false;
+                self.answer_unconfirmed = false;
                 self.mirror.take_status(change, updates);
             }
             Event::Artifact(chunk) if self.pieces == Pieces::Believed => self.mirror.take_chunk(chunk, updates),
@@ -557,7 +568,7 @@ impl Following {
         let is_new = match &self.task {
             Some(known) if known == task => self.context.is_none(),
             // A message to a task may be answered with another one: its server goes on there.
-            Some(_) if self.awaits_change => true,
+            Some(_) if self.answer_unconfirmed => true,
             Some(_) => return false,
             None => true,
         };
@@ -577,9 +588,9 @@ impl Following {
     }
 
     /// Whether a status is from before the message: some servers still show the question for a while after its answer.
-    fn is_old(&self, status: &Status) -> bool {
+    fn shows_old_question(&self, status: &Status) -> bool {
         let asked = self.question.as_ref().and_then(|question| question.asked);
-        self.awaits_change
+        self.answer_unconfirmed
             && status.state.is_waiting()
             && asked.is_none_or(|asked| status.time == asked)
             && self.sent.is_none_or(|sent| sent.elapsed() < OLD_QUESTION)
@@ -592,28 +603,34 @@ impl Following {
     /// The turn is over by what a stream said. Reads what still comes, and asks for the whole task if something may be missing.
     async fn finish(&mut self) {
         let is_numbered = self.cursor.as_deref().is_some_and(|cursor| cursor.parse::<u64>().is_ok());
-        if self.pieces == Pieces::Believed && (is_numbered || !self.mirror.may_lack_something()) {
+        if self.pieces == Pieces::Believed && (is_numbered || !self.mirror.may_be_incomplete()) {
             self.end();
             return;
         }
         self.read_rest().await;
-        match self.ask().await {
+        // All that the server has sent was received: a look that fails takes nothing away.
+        let is_all_received = self.pieces == Pieces::Believed;
+        let asked = match is_all_received {
+            true => timeout(LAST_LOOK, self.ask()).await.unwrap_or(Err(RemoteError::StreamEnded)),
+            false => self.ask().await,
+        };
+        match asked {
             Ok(task) => {
                 self.take_snapshot(&task);
                 self.end();
             }
-            // What may be missing is there, so it is waited for.
-            Err(error) if error.is_transient() => self.stage = Stage::Polling,
+            // What is missing is there, so it is waited for.
+            Err(error) if error.is_transient() && !is_all_received => self.stage = Stage::Polling,
             Err(_) => self.end(),
         }
     }
 
     /// Takes the task as it was asked for. Events that are still on their way may be in it already.
     fn take_snapshot(&mut self, task: &Task) {
-        if !self.adopt(&task.id, &task.context) || self.is_old(&task.status) {
+        if !self.adopt(&task.id, &task.context) || self.shows_old_question(&task.status) {
             return;
         }
-        self.awaits_change = false;
+        self.answer_unconfirmed = false;
         let mut updates = Vec::new();
         self.mirror.take_snapshot(task, &mut updates);
         if updates.iter().any(|update| matches!(update, Update::Artifact { .. })) {
@@ -728,7 +745,7 @@ impl Following {
                 }
                 if self.is_over() {
                     self.end();
-                } else if !self.awaits_change && std::mem::take(&mut self.polls_for_answer) {
+                } else if !self.answer_unconfirmed && std::mem::take(&mut self.polls_for_answer) {
                     self.stage = Stage::Broken;
                 } else if self.steps.is_empty() {
                     self.pause().await;

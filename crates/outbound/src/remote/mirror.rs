@@ -84,7 +84,7 @@ impl Mirror {
 
     /// Whether the whole task should be asked for once more before it is believed to be complete. Only a stream whose
     /// events are numbered shows by itself that nothing is missing.
-    pub fn may_lack_something(&self) -> bool {
+    pub fn may_be_incomplete(&self) -> bool {
         self.received.is_odd || self.received.appended || !self.received.artifacts
     }
 

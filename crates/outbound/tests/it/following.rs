@@ -5,8 +5,8 @@ use std::time::Duration;
 use sabir_model::{Birth, Content, IncomingMessage, MessageId, Part, Role, Send};
 use sabir_outbound::remote::{Following, Mirror, Remote, RemoteError, RemoteSettings, Step, Update};
 use sabir_testkit::remote::{
-    CardFault, Death, DeathWhen, Ending, Faults, HangUp, HangUpWhen, HttpError, HugeFrame, On, Operation, RemoteAgent,
-    RemoteProtocol, TasksAfterDeath, Times, harmless_faults,
+    CardFault, Death, DeathWhen, Delay, Ending, Faults, HangUp, HangUpWhen, HttpError, HugeFrame, On, Operation,
+    RemoteAgent, RemoteProtocol, TasksAfterDeath, Times, harmless_faults,
 };
 use tokio::time::timeout;
 
@@ -175,6 +175,25 @@ async fn what_is_beyond_repair_is_an_error_that_says_so() {
         let got = follow(Following::send(remote(&agent), message(text), Mirror::default())).await;
         assert_eq!(got, expected, "{name}");
         assert!(agent.tasks().all().len() <= 1, "{name}: the message was sent again");
+    }
+}
+
+/// The stream has told everything; a server that then fails to show the whole task takes nothing away.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_complete_stream_does_not_wait_for_a_broken_get() {
+    let get = On::Only(Operation::Get);
+    let broken = HttpError { on: get, ..HttpError::status(503) };
+    let slow = Delay { on: get, before_head: Duration::from_secs(3600) };
+    for (name, faults) in [
+        ("503", Faults { http_error: Some(broken), ..Faults::default() }),
+        ("no answer", Faults { delay: Some(slow), ..Faults::default() }),
+    ] {
+        let agent = RemoteAgent::builder(RemoteProtocol::V1JsonRpc).with_faults(faults).start();
+        let settings = RemoteSettings { call_timeout: PATIENCE * 2, ..RemoteSettings::new(agent.url()) };
+        let remote = Remote::new(settings).unwrap();
+        let got = follow(Following::send(remote, message("stream 6 20 é"), Mirror::default())).await;
+        assert_eq!(got, SIX_CHUNKS, "{name}");
+        assert!(!agent.requests_for(Operation::Get).is_empty(), "{name}: it was asked for");
     }
 }
 
