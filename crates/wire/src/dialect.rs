@@ -1,7 +1,8 @@
-//! What a dialect is: it decodes the JSON of calls and encodes the JSON of answers, for one version of the protocol.
+//! What a dialect is: it decodes calls and encodes answers, in the format of one version of the protocol.
 //!
-//! A dialect holds wire structs and conversions, no policy. It sees the JSON of one operation, whatever the binding;
-//! headers, paths and envelopes belong to the bindings.
+//! A dialect holds wire structs and conversions, no policy. It sees the message of one operation, whatever the binding;
+//! headers, paths and envelopes belong to the bindings. Most dialects are JSON; those of gRPC are protobuf, and the gRPC
+//! binding, the only one that has them, decodes with them directly.
 
 use sabir_model::{Birth, Call, Card, ContextId, Error, Event, Message, Page, PushConfig, Task, TaskId};
 
@@ -12,10 +13,6 @@ pub trait Dialect: Sync {
     /// The place of this dialect in the list of an event's encodings: an event is encoded once per dialect and shared.
     fn slot(&self) -> usize;
 
-    /// Reads the params of an operation: one JSON object, which is `{}` where the operation needs none. What is
-    /// outside the JSON (agent of the mount, headers, behaviour by mount) keeps its default, and the binding sets it.
-    fn decode(&self, operation: Operation, params: &str, strictness: Strictness) -> Result<Call, Error>;
-
     /// The names by which errors call the members of a webhook's config.
     fn push_members(&self) -> PushMembers;
 
@@ -24,8 +21,25 @@ pub trait Dialect: Sync {
         false
     }
 
-    /// Writes one JSON value.
+    /// Writes one JSON value, or one protobuf message. What the format cannot hold is marked.
     fn encode(&self, payload: Payload<'_>, out: &mut Vec<u8>);
+
+    /// Whether the payload is one line of text, as server-sent events want it. Protobuf is not text.
+    fn is_text(&self) -> bool {
+        true
+    }
+
+    /// What `encode` would have to mark in a task: the name of the member, and why. JSON holds everything.
+    fn unrepresentable(&self, _task: &Task) -> Option<String> {
+        None
+    }
+}
+
+/// A dialect whose messages are JSON.
+pub trait JsonDialect: Dialect {
+    /// Reads the params of an operation: one JSON object, which is `{}` where the operation needs none. What is
+    /// outside the JSON (agent of the mount, headers, behaviour by mount) keeps its default, and the binding sets it.
+    fn decode(&self, operation: Operation, params: &str, strictness: Strictness) -> Result<Call, Error>;
 }
 
 /// What stands before the names of the members of a webhook's config, `configuration.pushNotificationConfig.`.

@@ -16,6 +16,7 @@ mod work;
 
 mod peer;
 mod peer_response;
+mod protobuf;
 mod received_message;
 mod task_request;
 mod wire_types;
@@ -51,7 +52,7 @@ pub use card::{
 pub use catalogue::{CATALOGUE_TYPE, Catalogue, CatalogueAgent, CatalogueHost, write_catalogue};
 pub use compat::{CancelTerminal, Compat, TerminalMessage};
 pub use decoded::Decoded;
-pub use dialect::{Dialect, Operation, Payload, PushMembers, Strictness};
+pub use dialect::{Dialect, JsonDialect, Operation, Payload, PushMembers, Strictness};
 pub use excerpt::excerpt;
 pub use jcs::canonical_json;
 pub use json::json_depth;

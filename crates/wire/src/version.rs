@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use sabir_model::Error;
 
-use crate::{Dialect, RequestHead, percent, v01::V01, v1::V1, v03::V03};
+use crate::{JsonDialect, RequestHead, percent, v01::V01, v1::V1, v03::V03};
 
 /// The list for clients that ask for another version.
 pub(crate) const SUPPORTED: &str = "0.1,0.2,0.3,1.0";
@@ -54,7 +54,7 @@ impl ProtocolVersion {
     }
 
     /// The dialect of JSON-RPC in this version.
-    pub(crate) fn json_rpc_dialect(self) -> &'static dyn Dialect {
+    pub(crate) fn json_rpc_dialect(self) -> &'static dyn JsonDialect {
         match self {
             ProtocolVersion::V1_0 => &V1,
             ProtocolVersion::V0_3 | ProtocolVersion::V0_2 => &V03,

@@ -4,7 +4,7 @@ use sabir_model::Error;
 
 use crate::errors::{self, GoogleStatus, ProblemDetails, RpcError};
 use crate::version::VersionHeader;
-use crate::{Dialect, Operation, ProtocolVersion, json, v1::V1, v03::V03, v03::V03Proto};
+use crate::{JsonDialect, Operation, ProtocolVersion, json, v1::V1, v03::V03, v03::V03Proto};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EndpointGroup {
@@ -21,7 +21,7 @@ pub(crate) enum EndpointGroup {
 }
 
 impl EndpointGroup {
-    pub fn dialect(self) -> &'static dyn Dialect {
+    pub fn dialect(self) -> &'static dyn JsonDialect {
         match self {
             EndpointGroup::V1 | EndpointGroup::Unversioned => &V1,
             EndpointGroup::V0_3 => &V03Proto,

@@ -12,7 +12,7 @@ use crate::lenient::{self, DataEncoding};
 use crate::peer_response::PeerResponse;
 use crate::task_request::TaskRequest;
 use crate::wire_types::WireList;
-use crate::{Dialect, Operation, Payload, PushMembers, Strictness, json, v1};
+use crate::{Dialect, JsonDialect, Operation, Payload, PushMembers, Strictness, json, v1};
 
 pub struct V01;
 
@@ -29,20 +29,6 @@ impl Dialect for V01 {
 
     fn slot(&self) -> usize {
         3
-    }
-
-    fn decode(&self, operation: Operation, params: &str, strictness: Strictness) -> Result<Call, Error> {
-        Ok(match operation {
-            Operation::Send | Operation::Stream => read_send(operation, params, strictness)?,
-            Operation::Get => read_task_request(params, strictness)?.get(),
-            Operation::Cancel => read_task_request(params, strictness)?.cancel(),
-            Operation::Subscribe => read_task_request(params, strictness)?.subscribe(OnFinishedSubscribe::ShowEnd),
-            Operation::PushSet => Call::Push(json::read::<PushParams>(params)?.into_set(strictness)?),
-            Operation::PushGet => Call::Push(json::read::<PushParams>(params)?.into_get(strictness)?),
-            Operation::List | Operation::PushList | Operation::PushDelete | Operation::ExtendedCard => {
-                return Err(method_not_found(operation));
-            }
-        })
     }
 
     fn final_event_needs_task(&self) -> bool {
@@ -62,6 +48,22 @@ impl Dialect for V01 {
             Payload::PushConfigs(configs) => json::write(&WireList::<TaskPushConfig, _>::Model(configs), out),
             Payload::Card(card) => write_card(card, CardFormat::V0_1, out),
         }
+    }
+}
+
+impl JsonDialect for V01 {
+    fn decode(&self, operation: Operation, params: &str, strictness: Strictness) -> Result<Call, Error> {
+        Ok(match operation {
+            Operation::Send | Operation::Stream => read_send(operation, params, strictness)?,
+            Operation::Get => read_task_request(params, strictness)?.get(),
+            Operation::Cancel => read_task_request(params, strictness)?.cancel(),
+            Operation::Subscribe => read_task_request(params, strictness)?.subscribe(OnFinishedSubscribe::ShowEnd),
+            Operation::PushSet => Call::Push(json::read::<PushParams>(params)?.into_set(strictness)?),
+            Operation::PushGet => Call::Push(json::read::<PushParams>(params)?.into_get(strictness)?),
+            Operation::List | Operation::PushList | Operation::PushDelete | Operation::ExtendedCard => {
+                return Err(method_not_found(operation));
+            }
+        })
     }
 }
 

@@ -12,7 +12,7 @@ use crate::lenient::{self, DataEncoding};
 use crate::peer_response::{PeerResponse, push_configs};
 use crate::task_request::TaskRequest;
 use crate::wire_types::WireList;
-use crate::{Dialect, Operation, Payload, PushMembers, Strictness, json, v1};
+use crate::{Dialect, JsonDialect, Operation, Payload, PushMembers, Strictness, json, v1};
 
 pub struct V03;
 
@@ -31,6 +31,23 @@ impl Dialect for V03 {
         1
     }
 
+    fn encode(&self, payload: Payload<'_>, out: &mut Vec<u8>) {
+        match payload {
+            Payload::Task(task) | Payload::SendResult(task) | Payload::Snapshot(task) => {
+                json::write(&Task::from(task), out)
+            }
+            Payload::Message(message) => json::write(&Message::from(message), out),
+            Payload::Page(page) => json::write(&WireList::<Task, _>::Model(&page.tasks), out),
+            Payload::Event { task, context, event } => write_event(task, context, event, out),
+            Payload::FinalEvent { task, event } => write_event(&task.id, &task.context, event, out),
+            Payload::PushConfig(config) => json::write(&TaskPushConfig::from(config), out),
+            Payload::PushConfigs(configs) => json::write(&WireList::<TaskPushConfig, _>::Model(configs), out),
+            Payload::Card(card) => write_card(card, CardFormat::V0_3, out),
+        }
+    }
+}
+
+impl JsonDialect for V03 {
     fn decode(&self, operation: Operation, params: &str, strictness: Strictness) -> Result<Call, Error> {
         Ok(match operation {
             Operation::Send | Operation::Stream => {
@@ -47,21 +64,6 @@ impl Dialect for V03 {
             Operation::PushDelete => Call::Push(json::read::<PushParams>(params)?.into_delete(strictness)?),
             Operation::ExtendedCard => Call::ExtendedCard { agent: None },
         })
-    }
-
-    fn encode(&self, payload: Payload<'_>, out: &mut Vec<u8>) {
-        match payload {
-            Payload::Task(task) | Payload::SendResult(task) | Payload::Snapshot(task) => {
-                json::write(&Task::from(task), out)
-            }
-            Payload::Message(message) => json::write(&Message::from(message), out),
-            Payload::Page(page) => json::write(&WireList::<Task, _>::Model(&page.tasks), out),
-            Payload::Event { task, context, event } => write_event(task, context, event, out),
-            Payload::FinalEvent { task, event } => write_event(&task.id, &task.context, event, out),
-            Payload::PushConfig(config) => json::write(&TaskPushConfig::from(config), out),
-            Payload::PushConfigs(configs) => json::write(&WireList::<TaskPushConfig, _>::Model(configs), out),
-            Payload::Card(card) => write_card(card, CardFormat::V0_3, out),
-        }
     }
 }
 

@@ -17,7 +17,7 @@ use crate::lenient::{self, DataEncoding};
 use crate::peer_response::{PeerResponse, push_configs};
 use crate::task_request::TaskRequest;
 use crate::wire_types::WireList;
-use crate::{Dialect, Operation, Payload, PushMembers, Strictness, json};
+use crate::{Dialect, JsonDialect, Operation, Payload, PushMembers, Strictness, json};
 
 pub struct V1;
 
@@ -39,21 +39,6 @@ impl Dialect for V1 {
         0
     }
 
-    fn decode(&self, operation: Operation, params: &str, strictness: Strictness) -> Result<Call, Error> {
-        Ok(match operation {
-            Operation::Send | Operation::Stream => read_send(operation, params, strictness)?,
-            Operation::Get => read_task_request(params, strictness)?.get(),
-            Operation::List => Call::List(json::read::<ListParams>(params)?.try_into()?),
-            Operation::Cancel => read_task_request(params, strictness)?.cancel(),
-            Operation::Subscribe => read_task_request(params, strictness)?.subscribe(OnFinishedSubscribe::Refuse),
-            Operation::PushSet => Call::Push(json::read::<PushConfig>(params)?.into_call()?),
-            Operation::PushGet => Call::Push(json::read::<PushParams>(params)?.into_get()?),
-            Operation::PushList => Call::Push(json::read::<PushParams>(params)?.into_list()?),
-            Operation::PushDelete => Call::Push(json::read::<PushParams>(params)?.into_delete()?),
-            Operation::ExtendedCard => json::read::<ExtendedCardParams>(params)?.try_into()?,
-        })
-    }
-
     fn encode(&self, payload: Payload<'_>, out: &mut Vec<u8>) {
         match payload {
             Payload::Task(task) => json::write(&Task::from(task), out),
@@ -70,6 +55,23 @@ impl Dialect for V1 {
             Payload::PushConfigs(configs) => json::write(&PushConfigs { configs: WireList::Model(configs) }, out),
             Payload::Card(card) => write_card(card, CardFormat::V1, out),
         }
+    }
+}
+
+impl JsonDialect for V1 {
+    fn decode(&self, operation: Operation, params: &str, strictness: Strictness) -> Result<Call, Error> {
+        Ok(match operation {
+            Operation::Send | Operation::Stream => read_send(operation, params, strictness)?,
+            Operation::Get => read_task_request(params, strictness)?.get(),
+            Operation::List => Call::List(json::read::<ListParams>(params)?.try_into()?),
+            Operation::Cancel => read_task_request(params, strictness)?.cancel(),
+            Operation::Subscribe => read_task_request(params, strictness)?.subscribe(OnFinishedSubscribe::Refuse),
+            Operation::PushSet => Call::Push(json::read::<PushConfig>(params)?.into_call()?),
+            Operation::PushGet => Call::Push(json::read::<PushParams>(params)?.into_get()?),
+            Operation::PushList => Call::Push(json::read::<PushParams>(params)?.into_list()?),
+            Operation::PushDelete => Call::Push(json::read::<PushParams>(params)?.into_delete()?),
+            Operation::ExtendedCard => json::read::<ExtendedCardParams>(params)?.try_into()?,
+        })
     }
 }
 

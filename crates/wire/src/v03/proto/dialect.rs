@@ -16,7 +16,7 @@ use crate::peer_response::{PeerResponse, push_configs};
 use crate::task_request::TaskRequest;
 use crate::v1::{self, FinalFlag};
 use crate::wire_types::WireList;
-use crate::{Dialect, Operation, Payload, PushMembers, Strictness, json};
+use crate::{Dialect, JsonDialect, Operation, Payload, PushMembers, Strictness, json};
 
 pub struct V03Proto;
 
@@ -36,25 +36,6 @@ impl Dialect for V03Proto {
         2
     }
 
-    fn decode(&self, operation: Operation, params: &str, strictness: Strictness) -> Result<Call, Error> {
-        Ok(match operation {
-            Operation::Send | Operation::Stream => {
-                let missing_blocking = MissingBlocking::MeansFalse;
-                let send = read_send::<Message>(operation, params, strictness, missing_blocking, DataEncoding::Nested)?;
-                Call::Send(Box::new(model::Send { history: limit(send.history), ..*send }))
-            }
-            Operation::Get => read_task_request(params, strictness)?.get(),
-            Operation::List => return Err(no_list()),
-            Operation::Cancel => read_task_request(params, strictness)?.cancel(),
-            Operation::Subscribe => read_task_request(params, strictness)?.subscribe(OnFinishedSubscribe::ShowEnd),
-            Operation::PushSet => Call::Push(json::read::<CreateParams>(params)?.into_call()?),
-            Operation::PushGet => Call::Push(json::read::<PushParams>(params)?.into_get()?),
-            Operation::PushList => Call::Push(json::read::<PushParams>(params)?.into_list()?),
-            Operation::PushDelete => Call::Push(json::read::<PushParams>(params)?.into_delete()?),
-            Operation::ExtendedCard => Call::ExtendedCard { agent: None },
-        })
-    }
-
     /// The card has no ProtoJSON format: the SDKs of 0.3 answer with the card of kind-JSON.
     fn encode(&self, payload: Payload<'_>, out: &mut Vec<u8>) {
         match payload {
@@ -72,6 +53,27 @@ impl Dialect for V03Proto {
             Payload::PushConfigs(configs) => json::write(&PushConfigs { configs: WireList::Model(configs) }, out),
             Payload::Card(card) => write_card(card, CardFormat::V0_3HttpJson, out),
         }
+    }
+}
+
+impl JsonDialect for V03Proto {
+    fn decode(&self, operation: Operation, params: &str, strictness: Strictness) -> Result<Call, Error> {
+        Ok(match operation {
+            Operation::Send | Operation::Stream => {
+                let missing_blocking = MissingBlocking::MeansFalse;
+                let send = read_send::<Message>(operation, params, strictness, missing_blocking, DataEncoding::Nested)?;
+                Call::Send(Box::new(model::Send { history: limit(send.history), ..*send }))
+            }
+            Operation::Get => read_task_request(params, strictness)?.get(),
+            Operation::List => return Err(no_list()),
+            Operation::Cancel => read_task_request(params, strictness)?.cancel(),
+            Operation::Subscribe => read_task_request(params, strictness)?.subscribe(OnFinishedSubscribe::ShowEnd),
+            Operation::PushSet => Call::Push(json::read::<CreateParams>(params)?.into_call()?),
+            Operation::PushGet => Call::Push(json::read::<PushParams>(params)?.into_get()?),
+            Operation::PushList => Call::Push(json::read::<PushParams>(params)?.into_list()?),
+            Operation::PushDelete => Call::Push(json::read::<PushParams>(params)?.into_delete()?),
+            Operation::ExtendedCard => Call::ExtendedCard { agent: None },
+        })
     }
 }
 

@@ -3,9 +3,10 @@
 use sabir_model::{Call, Event, Message, Page, Task, Wanted};
 
 use super::{Report, SIZES, Shape, repeat};
-use crate::{Dialect, Operation, Payload, PeerResponse, Strictness, V01, V1, V03, V03Proto};
+use crate::{Dialect, JsonDialect, Operation, Payload, PeerResponse, Strictness, V01, V1, V03, V03Proto};
 
-const DIALECTS: [(&str, &dyn Dialect); 4] = [("1.0", &V1), ("0.3", &V03), ("0.3 ProtoJSON", &V03Proto), ("0.1", &V01)];
+const DIALECTS: [(&str, &dyn JsonDialect); 4] =
+    [("1.0", &V1), ("0.3", &V03), ("0.3 ProtoJSON", &V03Proto), ("0.1", &V01)];
 
 /// Messages as 1.0 spells them, without the opening bracket, each with one thing that is there very often.
 pub(super) const MESSAGES: [Shape; 17] = [
@@ -107,7 +108,7 @@ pub(super) fn message(text: &str) -> Message {
 }
 
 /// The params that send a message.
-pub(super) fn params(dialect: &dyn Dialect, message: &Message) -> String {
+pub(super) fn params(dialect: &dyn JsonDialect, message: &Message) -> String {
     let spelled = encoded(dialect, Payload::Message(message));
     match dialect.birth() {
         birth if birth == V01.birth() => format!(r#"{{"id":"t","message":{spelled}}}"#),
@@ -116,7 +117,7 @@ pub(super) fn params(dialect: &dyn Dialect, message: &Message) -> String {
     }
 }
 
-fn encoded(dialect: &dyn Dialect, shown: Payload<'_>) -> String {
+fn encoded(dialect: &dyn JsonDialect, shown: Payload<'_>) -> String {
     let mut out = Vec::new();
     dialect.encode(shown, &mut out);
     String::from_utf8(out).unwrap()
@@ -212,7 +213,7 @@ const OPERATIONS: [Operation; 11] = [
     Operation::ExtendedCard,
 ];
 
-fn decode_response(dialect: &dyn Dialect, operation: Operation, text: &str) {
+fn decode_response(dialect: &dyn JsonDialect, operation: Operation, text: &str) {
     let response = match dialect.slot() {
         0 => V1.decode_response(operation, text),
         1 => V03.decode_response(operation, text),

@@ -5,7 +5,7 @@ use sabir_model::Answer;
 use super::messages::{MESSAGES, STRANGE, message, params, task};
 use super::{Report, Shape, repeat};
 use crate::fixture::ThreeAgents;
-use crate::{Compat, Decoded, Dialect, Reply, RequestHead, Surface, V01, V1, V03, V03Proto, locate};
+use crate::{Compat, Decoded, JsonDialect, Reply, RequestHead, Surface, V01, V1, V03, V03Proto, locate};
 
 /// The request, read and answered: with its error if it has one, else with nothing.
 fn exchange(head: &RequestHead<'_>, body: &str) -> Reply {
@@ -27,7 +27,7 @@ fn post(path: &'static str) -> RequestHead<'static> {
     RequestHead { verb: "POST", path, ..RequestHead::default() }
 }
 
-const MOUNTS: [(&str, &str, &dyn Dialect); 7] = [
+const MOUNTS: [(&str, &str, &dyn JsonDialect); 7] = [
     ("/", "SendMessage", &V1),
     ("/", "message/stream", &V03),
     ("/", "tasks/send", &V01),
@@ -78,7 +78,7 @@ fn json_rpc_requests_are_linear() {
 #[test]
 fn http_json_requests_are_linear() {
     let mut report = Report::default();
-    let sends: [(&str, &dyn Dialect); 4] = [
+    let sends: [(&str, &dyn JsonDialect); 4] = [
         ("/message:send", &V1),
         ("/alpha/message:stream", &V1),
         ("/v1/message:send", &V03Proto),

@@ -9,7 +9,7 @@ mod refusals;
 mod roundtrip;
 
 use sabir_model::{Call, Error};
-use sabir_wire::{Dialect, Operation, Payload, PeerResponse, Strictness, V01, V1, V03, V03Proto};
+use sabir_wire::{JsonDialect, Operation, Payload, PeerResponse, Strictness, V01, V1, V03, V03Proto};
 
 pub(crate) const OPERATIONS: [Operation; 11] = [
     Operation::Send,
@@ -40,7 +40,7 @@ impl TestDialect {
     pub(crate) const ALL: [TestDialect; 4] =
         [TestDialect::V1, TestDialect::V03, TestDialect::V03Proto, TestDialect::V01];
 
-    fn dialect(self) -> &'static dyn Dialect {
+    fn dialect(self) -> &'static dyn JsonDialect {
         match self {
             TestDialect::V1 => &V1,
             TestDialect::V03 => &V03,

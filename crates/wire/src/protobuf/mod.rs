@@ -1,0 +1,17 @@
+//! What the protobuf of both versions shares: carried JSON as `google.protobuf.Value`, times, and decoding itself.
+
+mod carried_json;
+mod time;
+
+pub(crate) use carried_json::{
+    MAX_CARRIED_DEPTH, UNREPRESENTABLE, read_struct, read_value, unrepresentable, write_struct, write_value,
+};
+pub(crate) use time::{read_time, write_time};
+
+use sabir_model::Error;
+use sabir_proto::prost::Message;
+
+/// Reads a message. What the message says is checked by its dialect; that it is protobuf at all, here.
+pub(crate) fn read_message<M: Message + Default>(bytes: &[u8]) -> Result<M, Error> {
+    M::decode(bytes).map_err(|error| Error::InvalidRequest(format!("the message cannot be read: {error}")))
+}
