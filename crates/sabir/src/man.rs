@@ -3,7 +3,8 @@
 //! What `--help` has below the flags is told apart here: examples become a section that keeps its lines, and paragraphs
 //! become the description.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
 use anyhow::Context;
@@ -32,9 +33,25 @@ pub fn write_pages(folder: &Path) -> anyhow::Result<()> {
     collect(&sabir(), &mut pages);
     for page in pages {
         let file = folder.join(&page.file_name);
-        fs::write(&file, page.text).with_context(|| format!("cannot write {}", file.display()))?;
+        replace(folder, &page).with_context(|| format!("cannot write {}", file.display()))?;
     }
     Ok(())
+}
+
+/// A new file in the place of the old one. Where that is a link, the link goes, and the file that it leads to stays as it is.
+fn replace(folder: &Path, page: &ManPage) -> io::Result<()> {
+    let new = folder.join(format!(".{}.new", page.file_name));
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).open(&new)?;
+    let written = file.write_all(page.text.as_bytes()).and_then(|()| fs::rename(&new, folder.join(&page.file_name)));
+    if written.is_err() {
+        // The first error is the one to tell.
+        let _ = fs::remove_file(&new);
+    }
+    written
 }
 
 fn sabir() -> Command {

@@ -1,5 +1,7 @@
 //! `sabir completions` and `sabir man`: what shells and `man` read.
 
+use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -70,15 +72,44 @@ fn the_manual_is_printed_or_written_into_a_folder() {
         assert!(sabir(&["man", "new/man1"], folder.path()).status.success(), "a page that is there is replaced");
     }
     let written = folder.path().join("new/man1");
-    assert_eq!(std::fs::read_to_string(written.join("sabir.1")).unwrap(), page);
+    assert_eq!(fs::read_to_string(written.join("sabir.1")).unwrap(), page);
     for name in ["sabir-serve.1", "sabir-push.1", "sabir-push-list.1", "sabir-man.1"] {
         assert!(written.join(name).is_file(), "{name}");
     }
     assert!(!written.join("sabir-help.1").exists());
 
-    std::fs::write(folder.path().join("file"), "").unwrap();
+    fs::write(folder.path().join("file"), "").unwrap();
     let output = sabir(&["man", "file/man1"], folder.path());
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{errors}");
     assert!(errors.starts_with("sabir: cannot make the folder file/man1: "), "{errors}");
+}
+
+#[test]
+fn a_link_in_the_place_of_a_page_is_replaced_and_not_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::create_dir(at("man1")).unwrap();
+    fs::write(at("mine"), "mine").unwrap();
+    for (link, target) in [("sabir.1", "mine"), ("sabir-serve.1", "nobody"), (".sabir-man.1.new", "mine")] {
+        symlink(at(target), at("man1").join(link)).unwrap();
+    }
+    let output = sabir(&["man", "man1"], folder.path());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(fs::read_to_string(at("mine")).unwrap(), "mine");
+    assert!(!at("nobody").exists());
+    for entry in fs::read_dir(at("man1")).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        assert!(entry.file_type().unwrap().is_file() && !name.starts_with('.'), "{name}");
+    }
+
+    // What cannot be replaced is named, and nothing is left beside it.
+    let taken = at("taken");
+    fs::create_dir_all(taken.join("sabir.1")).unwrap();
+    let output = sabir(&["man", "taken"], folder.path());
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{errors}");
+    assert!(errors.starts_with("sabir: cannot write taken/sabir.1: "), "{errors}");
+    assert_eq!(fs::read_dir(taken).unwrap().count(), 1);
 }
