@@ -13,7 +13,7 @@ use crate::agents::object;
 use crate::cli::CardOptions;
 use crate::client_commands::{Credentials, Failure, ServerAddress, Surroundings};
 use crate::config::Audience;
-use crate::terminal_text::visible;
+use crate::terminal_text::{visible, visible_json};
 
 /// For one document; a server that needs longer is not usable.
 const TIMEOUT: Duration = Duration::from_secs(15);
@@ -53,7 +53,10 @@ pub async fn ask(options: &CardOptions, audience: Audience, around: &Surrounding
     };
     let checks = checked.map(Result::unwrap_or_default);
     let text = match audience {
-        Audience::Program => show_object(&fetched, checks.as_deref(), failure.is_none()),
+        Audience::Program => {
+            let json = show_object(&fetched, checks.as_deref(), failure.is_none());
+            if around.terminals.stdout { visible_json(&json) } else { json }
+        }
         Audience::Person => show_lines(&fetched, checks.as_deref()),
     };
     Ok(CardReport { text, warnings, failure })

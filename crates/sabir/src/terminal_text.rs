@@ -17,6 +17,25 @@ pub fn visible_lines(text: &str) -> String {
     text.chars().filter_map(shown).collect()
 }
 
+/// The same for JSON: the values stay what they are, since what would steer a terminal is written as an escape.
+pub fn visible_json(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len());
+    for letter in json.chars() {
+        match letter {
+            '\n' | '\t' => shown.push(letter),
+            // Between two values; within a text it is an escape already.
+            '\r' => shown.push(' '),
+            letter if is_hidden(letter) => {
+                for unit in letter.encode_utf16(&mut [0; 2]) {
+                    shown += &format!("\\u{unit:04x}");
+                }
+            }
+            letter => shown.push(letter),
+        }
+    }
+    shown
+}
+
 fn is_hidden(letter: char) -> bool {
     letter.is_control()
         || matches!(
@@ -34,5 +53,22 @@ mod tests {
     fn nothing_steers_the_terminal() {
         assert_eq!(visible("a\u{1b}[2Jé\u{202e}\n\u{9b}"), "a\u{fffd}[2Jé\u{fffd}\u{fffd}\u{fffd}");
         assert_eq!(visible_lines("a\u{1b}[2J\r\n\tb\rc\u{202e}\u{7}"), "a\u{fffd}[2J\n\tbc\u{fffd}\u{fffd}");
+    }
+
+    #[test]
+    fn json_is_shown_with_escapes_and_means_the_same() {
+        for (json, expected) in [
+            ("{\"a\":\"é\u{9b}2J\u{7f}\"}", r#"{"a":"é\u009b2J\u007f"}"#),
+            ("[\"\u{85}\",\r\n\t\"\u{202e}\"]", "[\"\\u0085\", \n\t\"\\u202e\"]"),
+            // A letter of two units, and one behind a backslash that is itself escaped.
+            ("\"\u{e0041}\"", r#""\udb40\udc41""#),
+            ("\"\\\\\u{9b}\"", r#""\\\u009b""#),
+            (r#"{"a":"\u001b[2J","b":[1e3]}"#, r#"{"a":"\u001b[2J","b":[1e3]}"#),
+        ] {
+            let shown = visible_json(json);
+            assert_eq!(shown, expected);
+            let read = |json: &str| serde_json::from_str::<serde_json::Value>(json).unwrap();
+            assert_eq!(read(&shown), read(json));
+        }
     }
 }

@@ -34,7 +34,7 @@ pub async fn cancel(options: &CancelOptions, around: &Surroundings) -> Result<Ex
     };
     let task = within(options.timeout, asking).await?;
     let shown = match around.format(&options.format) {
-        Format::Json => print_line(Payload::Task(&task)),
+        Format::Json => print_line(Payload::Task(&task), around.terminals),
         Format::Text => writeln!(
             io::stdout(),
             "{}: task {} in context {}",

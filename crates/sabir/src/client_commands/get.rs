@@ -24,7 +24,7 @@ pub async fn get(options: &GetOptions, around: &Surroundings) -> Result<Exit, Fa
     let task = within(options.timeout, asking).await?;
     let format = around.format(&show.format);
     let shown = match format {
-        Format::Json => print_line(Payload::Task(&task)),
+        Format::Json => print_line(Payload::Task(&task), around.terminals),
         Format::Text => print_task(&task, show.history.is_some(), around.terminals),
     };
     shown.map_err(|error| Failure::of_output(&error))?;

@@ -9,10 +9,25 @@ use sabir_wire::{Dialect, Payload, V1};
 
 use super::received_task::ReceivedTask;
 use super::view::View;
-use crate::terminal_text::visible;
+use crate::process_environment::Terminals;
+use crate::terminal_text::{visible, visible_json};
 
-#[derive(Default)]
-pub struct JsonView;
+pub struct JsonView {
+    terminals: Terminals,
+}
+
+impl JsonView {
+    pub fn new(terminals: Terminals) -> Self {
+        JsonView { terminals }
+    }
+
+    fn event(&self, received: &ReceivedTask, event: &Event) -> io::Result<()> {
+        match &received.ids {
+            Some((task, context)) => print_line(Payload::Event { task, context, event }, self.terminals),
+            None => Ok(()),
+        }
+    }
+}
 
 impl View for JsonView {
     fn update(&mut self, received: &ReceivedTask, update: &Update) -> io::Result<()> {
@@ -26,11 +41,11 @@ impl View for JsonView {
                 metadata: metadata.clone(),
             }),
         };
-        print_event(received, &event)
+        self.event(received, &event)
     }
 
     fn replied(&mut self, message: &Message) -> io::Result<()> {
-        print_line(Payload::Message(message))
+        print_line(Payload::Message(message), self.terminals)
     }
 
     fn over(&mut self, received: &ReceivedTask, status: &Status, _last_words: Option<&[Part]>) -> io::Result<()> {
@@ -42,7 +57,7 @@ impl View for JsonView {
             usage: None,
             metadata: None,
         };
-        print_event(received, &Event::Status(change))
+        self.event(received, &Event::Status(change))
     }
 
     fn wants_task(&self) -> bool {
@@ -50,7 +65,7 @@ impl View for JsonView {
     }
 
     fn task(&mut self, task: &Task) -> io::Result<()> {
-        print_line(Payload::SendResult(task))
+        print_line(Payload::SendResult(task), self.terminals)
     }
 
     fn saved(&mut self, path: &Path) {
@@ -68,15 +83,8 @@ impl View for JsonView {
     }
 }
 
-fn print_event(received: &ReceivedTask, event: &Event) -> io::Result<()> {
-    match &received.ids {
-        Some((task, context)) => print_line(Payload::Event { task, context, event }),
-        None => Ok(()),
-    }
-}
-
 /// Each line is there as soon as its event is.
-pub fn print_line(payload: Payload<'_>) -> io::Result<()> {
+pub fn print_line(payload: Payload<'_>, terminals: Terminals) -> io::Result<()> {
     let mut line = Vec::new();
     V1.encode(payload, &mut line);
     // JSON that is only carried may hold line ends between its tokens.
@@ -84,7 +92,15 @@ pub fn print_line(payload: Payload<'_>) -> io::Result<()> {
         *byte = b' ';
     }
     line.push(b'\n');
+    print_json(&String::from_utf8(line).expect("JSON is text"), terminals)
+}
+
+/// Byte for byte for programs; on a terminal with escapes for what would steer it.
+pub fn print_json(json: &str, terminals: Terminals) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(&line)?;
+    match terminals.stdout {
+        true => out.write_all(visible_json(json).as_bytes())?,
+        false => out.write_all(json.as_bytes())?,
+    }
     out.flush()
 }

@@ -24,7 +24,7 @@ const LONGEST_WORDS: usize = 50;
 pub async fn list(options: &ListOptions, around: &Surroundings) -> Result<Exit, Failure> {
     let tasks = within(options.timeout, tasks(options, around)).await?;
     let shown = match around.format(&options.format) {
-        Format::Json => tasks.iter().try_for_each(|task| print_line(Payload::Task(task))),
+        Format::Json => tasks.iter().try_for_each(|task| print_line(Payload::Task(task), around.terminals)),
         Format::Text => io::stdout().write_all(lines(&tasks).as_bytes()),
     };
     shown.map_err(|error| Failure::of_output(&error))?;

@@ -34,7 +34,6 @@ mod list;
 mod send;
 mod watch;
 
-use std::io::{self, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -54,7 +53,7 @@ use crate::cli::{Format, FormatOptions};
 use crate::exit::Exit;
 use crate::local_server::Load;
 use crate::process_environment::{ClientVariables, Terminals};
-use json_view::JsonView;
+use json_view::{JsonView, print_json};
 use prompts::Prompts;
 use text_view::TextView;
 use view::View;
@@ -76,7 +75,7 @@ impl Surroundings {
     fn view(&self, format: Format) -> Box<dyn View> {
         match format {
             Format::Text => Box::new(TextView::new(self.terminals)),
-            Format::Json => Box::new(JsonView),
+            Format::Json => Box::new(JsonView::new(self.terminals)),
         }
     }
 
@@ -99,9 +98,8 @@ pub fn run(
         Err(failure) => failure,
     };
     if around.format(format) == Format::Json {
-        let mut out = io::stdout().lock();
         // The exit code says it as well.
-        let _ = out.write_all(failure.envelope().as_bytes()).and_then(|()| out.flush());
+        let _ = print_json(&failure.envelope(), around.terminals);
     }
     failure.print();
     failure.exit.into()

@@ -21,6 +21,8 @@ use super::{
 };
 use crate::cli::CheckOptions;
 use crate::config::Audience;
+use crate::process_environment::terminals;
+use crate::terminal_text::visible_json;
 
 /// What is printed, and the exit code.
 pub struct Outcome {
@@ -40,7 +42,9 @@ pub fn run(options: &CheckOptions, audience: Audience) -> anyhow::Result<Outcome
         });
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
-    runtime.block_on(check(options, &selection, audience))
+    let outcome = runtime.block_on(check(options, &selection, audience))?;
+    let is_json_on_terminal = matches!(audience, Audience::Program) && terminals().stdout;
+    Ok(if is_json_on_terminal { Outcome { text: visible_json(&outcome.text), ..outcome } } else { outcome })
 }
 
 async fn check(options: &CheckOptions, selection: &Selection<'_>, audience: Audience) -> anyhow::Result<Outcome> {

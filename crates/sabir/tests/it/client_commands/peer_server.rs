@@ -21,7 +21,14 @@ pub enum Answer {
     Json(String),
     /// It has read the request, and says nothing.
     HangUp,
+    /// The same, and the connection stays open.
+    Silence,
+    /// A stream of these events, numbered from 0, until the client has enough.
+    Endless(NumberedEvent),
 }
+
+/// An event of a stream, by its number.
+pub type NumberedEvent = fn(usize) -> String;
 
 impl PeerServer {
     pub fn start(answer: impl Fn(&str, &PeerRequest) -> Answer + Send + Sync + 'static) -> Self {
@@ -78,6 +85,17 @@ fn serve(
         drop(known);
         match answer(&request) {
             Answer::HangUp => return Ok(()),
+            Answer::Silence => {
+                reader.read_to_end(&mut Vec::new())?;
+                return Ok(());
+            }
+            Answer::Endless(event) => {
+                answers
+                    .write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")?;
+                for number in 0.. {
+                    answers.write_all(format!("data: {}\n\n", event(number)).as_bytes())?;
+                }
+            }
             Answer::Json(json) => {
                 let head =
                     format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}", json.len());

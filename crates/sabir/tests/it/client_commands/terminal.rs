@@ -1,8 +1,10 @@
 //! What a person sees and types, in a real pseudo-terminal.
 
 use sabir_testkit::terminal::{CTRL_C, CTRL_D, Terminal};
+use serde_json::json;
 
-use super::fixture::ClientFixture;
+use super::fixture::{ClientFixture, run};
+use super::peer_server::{Answer, PeerServer};
 use crate::SABIR;
 use crate::program_fixture::{ProgramFixture, names};
 
@@ -217,6 +219,47 @@ fn a_terminal_gets_json_if_it_wants_it() {
     assert_eq!(code, 0, "{screen}");
     let lines: Vec<serde_json::Value> = screen.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(lines.last().unwrap()["task"]["status"]["state"], "TASK_STATE_COMPLETED");
+}
+
+#[test]
+fn json_cannot_steer_the_terminal_and_means_the_same() {
+    let client = ClientFixture::new();
+    let hostile = "a\u{9b}2J\u{7f}\u{85}\u{202e}\u{1b}[2Jé";
+    let is_hostile = |screen: &str| screen.contains(['\u{9b}', '\u{7f}', '\u{85}', '\u{202e}', '\u{1b}']);
+    // In a pipe it comes as it was said.
+    let piped = client.run("send", &[hostile]);
+    assert_eq!(piped.answer(), format!("echo: {hostile}"));
+    assert!(piped.text.contains("a\u{9b}2J\u{7f}\u{85}\u{202e}"), "{}", piped.text);
+    let task = piped.last()["task"]["id"].as_str().unwrap().to_owned();
+    for words in [&["send", hostile][..], &["watch", &task], &["get", &task], &["list", "--artifacts", "--limit", "1"]]
+    {
+        let (code, screen) = terminal(&client, &[words, &["--format", "json"]].concat()).finish();
+        assert_eq!(code, 0, "{screen}");
+        assert!(!is_hostile(&screen), "{words:?}: {screen:?}");
+        assert!(screen.contains(r"a\u009b2J\u007f\u0085\u202e\u001b[2Jé"), "{words:?}: {screen}");
+        let last: serde_json::Value = serde_json::from_str(screen.lines().last().unwrap()).unwrap();
+        let task = last.get("task").unwrap_or(&last);
+        assert_eq!(task["artifacts"][0]["parts"][0]["text"], format!("echo: {hostile}"), "{words:?}");
+    }
+}
+
+#[test]
+fn cards_and_reports_as_json_cannot_steer_the_terminal() {
+    let name = "a\u{9b}2J\u{7f}\u{202e}";
+    let peer = PeerServer::start(move |url, request| match request.body.is_empty() {
+        true => Answer::Json(json!({"name": name, "url": url, "protocolVersion": "0.3.0"}).to_string()),
+        false => Answer::HangUp,
+    });
+    let folder = tempfile::tempdir().unwrap();
+    for words in [&["card", &peer.url, "--json"][..], &["check", &peer.url, "--json", "--only", "card.found"]] {
+        let (code, screen) = Terminal::run(SABIR, words, folder.path(), &[]).finish();
+        assert_eq!(code, 0, "{screen}");
+        assert!(screen.contains(r#""a\u009b2J\u007f\u202e""#), "{words:?}: {screen:?}");
+        assert!(!screen.contains(['\u{9b}', '\u{7f}', '\u{202e}']), "{words:?}: {screen:?}");
+        // In a pipe they come as they are.
+        let piped = run(&folder, words, &[], "");
+        assert!(piped.text.contains(name), "{words:?}: {}", piped.text);
+    }
 }
 
 #[test]
