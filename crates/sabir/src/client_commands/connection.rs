@@ -12,6 +12,7 @@ use sabir_wire::PeerResponse;
 use super::credentials::Credentials;
 use super::failure::Failure;
 use super::invocation::Invocation;
+use super::received_task::LARGEST_TASK;
 use super::{Surroundings, raw};
 use crate::cli::{CliOptions, ProtocolOptions, ServerName};
 use crate::local_server;
@@ -86,6 +87,7 @@ impl Connection {
             tenant: protocol.tenant.clone(),
             roots: address.roots,
             largest_answer: LARGEST_ANSWER,
+            largest_task: LARGEST_TASK,
             poll_interval,
             observer: protocol.raw.then(raw::observer),
             ..RemoteSettings::new(address.url)

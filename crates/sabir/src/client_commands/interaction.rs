@@ -15,7 +15,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use sabir_model::{Call, Cancel, Get, OnFinishedCancel, Part, Send, State, Status, Task, TaskId, Wanted};
-use sabir_outbound::remote::{Following, Mirror, Step};
+use sabir_outbound::remote::{Following, Mirror, RemoteError, Step};
 use sabir_wire::PeerResponse;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
@@ -124,13 +124,14 @@ impl<'a> Interaction<'a> {
     }
 
     async fn turn(&mut self, mut following: Following) -> Result<TurnEnd, Failure> {
-        let deadline = self.wait.timeout.map(|timeout| Instant::now() + timeout);
+        let deadline = self.wait.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         while let Some(step) = self.next_step(&mut following, deadline).await? {
             match step {
                 Step::Known { task, context } => self.received.ids = Some((task, context)),
                 Step::Update(update) => {
-                    self.received.take(&update);
+                    let taken = self.received.take(&update);
                     written(self.view.update(&self.received, &update))?;
+                    taken.map_err(|error| self.failure(&error))?;
                 }
                 Step::Replied(message) => {
                     written(self.view.replied(&message))?;
@@ -162,7 +163,7 @@ impl<'a> Interaction<'a> {
                 step = &mut next => return match step {
                     Ok(Some(step)) => Ok(Some(step)),
                     Ok(None) => Err(Failure::strange("the server said no more of the task")),
-                    Err(error) => Err(self.connection.failure(&error)),
+                    Err(error) => Err(self.failure(&error)),
                 },
                 () = self.interrupts.next() => match self.wish().await? {
                     Wish::Cancel => self.cancel().await,
@@ -199,6 +200,18 @@ impl<'a> Interaction<'a> {
         if let Err(error) = self.connection.remote.call(&Call::Cancel(call)).await {
             let failure = self.connection.failure(&error);
             self.view.warn(&format!("the task is not canceled: {}", failure.line()));
+        }
+    }
+
+    fn failure(&self, error: &RemoteError) -> Failure {
+        let failure = self.connection.failure(error);
+        match error {
+            RemoteError::TaskTooLarge(_) => failure.with_hint(format!(
+                "no more of a task is kept here, and it continues; to stop it: {}; to fetch it when it has ended: {}",
+                self.command("cancel", ""),
+                self.command("get", ""),
+            )),
+            _ => failure,
         }
     }
 

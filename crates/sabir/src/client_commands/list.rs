@@ -1,4 +1,6 @@
 //! `sabir list`: the tasks of a server, page by page.
+//!
+//! A page is gone when the next one is asked for: for programs it is printed by then, and a table needs only its short rows.
 
 use std::io::{self, Write};
 
@@ -22,19 +24,31 @@ const LARGEST_PAGE: u32 = 100;
 const LONGEST_WORDS: usize = 50;
 
 pub async fn list(options: &ListOptions, around: &Surroundings) -> Result<Exit, Failure> {
-    let tasks = within(options.timeout, tasks(options, around)).await?;
-    let shown = match around.format(&options.format) {
-        Format::Json => tasks.iter().try_for_each(|task| print_line(Payload::Task(task), around.terminals)),
-        Format::Text => io::stdout().write_all(lines(&tasks).as_bytes()),
+    let written = |error: io::Error| Failure::of_output(&error);
+    let format = around.format(&options.format);
+    let mut rows = Vec::new();
+    let take = |task: &Task| match format {
+        Format::Json => print_line(Payload::Task(task), around.terminals).map_err(written),
+        Format::Text => {
+            rows.push(row(task));
+            Ok(())
+        }
     };
-    shown.map_err(|error| Failure::of_output(&error))?;
+    within(options.timeout, each_task(options, around, take)).await?;
+    if format == Format::Text {
+        io::stdout().write_all(lines(rows).as_bytes()).map_err(written)?;
+    }
     Ok(Exit::Done)
 }
 
-async fn tasks(options: &ListOptions, around: &Surroundings) -> Result<Vec<Task>, Failure> {
+async fn each_task(
+    options: &ListOptions,
+    around: &Surroundings,
+    mut take: impl FnMut(&Task) -> Result<(), Failure>,
+) -> Result<(), Failure> {
     let url = options.url.as_deref();
     let connection = Connection::open(url, &options.server, &options.protocol, None, around).await?;
-    let limit = options.limit as usize;
+    let mut left = options.limit as usize;
     let call = Call::List(List {
         agent: None,
         context: options.context_id.clone(),
@@ -45,19 +59,18 @@ async fn tasks(options: &ListOptions, around: &Surroundings) -> Result<Vec<Task>
         history: options.history,
         artifacts: if options.artifacts { Wanted::Yes } else { Wanted::No },
     });
-    let (mut tasks, mut token): (Vec<Task>, Option<String>) = (Vec::new(), None);
+    let mut token: Option<String> = None;
     loop {
         let received = connection.remote.call_page(&call, token.as_deref()).await;
         let response = received.map_err(|error| failure(&connection, &error))?.response;
         let PeerResponse::Page { page, next } = response else {
             return Err(Failure::strange("the server answered with something else than a list"));
         };
-        let is_empty = page.tasks.is_empty();
-        tasks.extend(page.tasks);
+        page.tasks.iter().take(left).try_for_each(&mut take)?;
+        left = left.saturating_sub(page.tasks.len());
         // A server that repeats a page would never come to an end.
-        if tasks.len() >= limit || is_empty || next.is_none() || next == token {
-            tasks.truncate(limit);
-            return Ok(tasks);
+        if left == 0 || page.tasks.is_empty() || next.is_none() || next == token {
+            return Ok(());
         }
         token = next;
     }
@@ -71,21 +84,22 @@ fn failure(connection: &Connection, error: &RemoteError) -> Failure {
     }
 }
 
-fn lines(tasks: &[Task]) -> String {
-    if tasks.is_empty() {
+fn row(task: &Task) -> Vec<String> {
+    let words = task.status.message.as_ref().map(|message| parts_text(&message.parts)).unwrap_or_default();
+    let words = visible(words.lines().next().unwrap_or_default());
+    let short: String = words.chars().take(LONGEST_WORDS).collect();
+    vec![
+        visible(task.id.as_str()),
+        state_name(task.status.state).to_owned(),
+        time_text(task.status.time).unwrap_or_default(),
+        visible(task.context.as_str()),
+        short,
+    ]
+}
+
+fn lines(rows: Vec<Vec<String>>) -> String {
+    if rows.is_empty() {
         return "There are no such tasks.\n".to_owned();
     }
-    let row = |task: &Task| {
-        let words = task.status.message.as_ref().map(|message| parts_text(&message.parts)).unwrap_or_default();
-        let words = visible(words.lines().next().unwrap_or_default());
-        let short: String = words.chars().take(LONGEST_WORDS).collect();
-        vec![
-            visible(task.id.as_str()),
-            state_name(task.status.state).to_owned(),
-            time_text(task.status.time).unwrap_or_default(),
-            visible(task.context.as_str()),
-            short,
-        ]
-    };
-    table(&["task", "state", "since", "context", "words"], tasks.iter().map(row))
+    table(&["task", "state", "since", "context", "words"], rows.into_iter())
 }

@@ -84,7 +84,9 @@ async fn first_of_stream(connection: &Connection, send: Send) -> Result<PeerResp
     loop {
         match following.next().await.map_err(|error| connection.failure(&error))? {
             Some(Step::Known { task, context }) => received.ids = Some((task, context)),
-            Some(Step::Update(update)) => received.take(&update),
+            Some(Step::Update(update)) => {
+                received.take(&update).map_err(|error| connection.failure(&error))?;
+            }
             Some(Step::Over { status, .. }) => received.status = Some(status),
             Some(Step::Replied(message)) => return Ok(PeerResponse::Message(message)),
             Some(Step::Trouble(_)) => {}

@@ -5,6 +5,7 @@ mod exit_codes;
 mod files;
 mod fixture;
 mod interruptions;
-mod peer_server;
+mod large_tasks;
+pub mod peer_server;
 mod terminal;
 mod versions;
