@@ -44,6 +44,14 @@ pub struct CheckOptions {
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = humantime::parse_duration)]
     pub timeout: Duration,
 
+    /// How long the whole check may take
+    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = humantime::parse_duration)]
+    pub max_time: Duration,
+
+    /// Check at most so many interfaces, the first ones of the card
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_interfaces: u32,
+
     /// Report only this rule, such as stream.first, or the rules of this group, such as stream; may be repeated
     #[arg(long, value_name = "RULE")]
     pub only: Vec<String>,
@@ -65,7 +73,8 @@ pub const CHECK_HELP: &str = "Examples:
   sabir check https://agents.example.com | jq '.findings[] | select(.level == \"error\")'
   sabir check --list
 
-URL is a server, or its card. Each interface that the card names is checked in its version and binding (gRPC is not).
+URL is a server, or its card. Each interface that the card names is checked in its version and binding (gRPC is not), up to
+--max-interfaces of them and for --max-time at most; the report names what was not tried.
 For each rule that is broken the report says what was tried, what the specification says and where, what came back, and how
 to mend it. An error breaks a MUST; a warning breaks a SHOULD, or a MUST that the official SDKs break as well.
 
@@ -76,4 +85,4 @@ once; it cancels what it started and did not finish. Nothing else on the server 
 On a terminal it prints lines to read, in a pipe one JSON object.
 
 Exit codes: 0 no errors, 1 errors were found, 2 the command line is wrong, 3 the server cannot be reached, or lets nobody in
-without credentials.";
+without credentials, 5 no errors were found, but --max-time was over before everything was tried.";

@@ -1,5 +1,7 @@
 //! Which interfaces of a server are checked: those of its card that the operator wants, or what the operator says.
 
+use std::collections::HashMap;
+
 use anyhow::bail;
 use sabir_wire::{Binding, PeerProtocol, ProtocolVersion};
 
@@ -37,7 +39,37 @@ impl Chosen {
         if chosen.interfaces.is_empty() && wanted != Wanted::default() {
             bail!("the card offers {}; nothing of that is in --a2a-version and --transport", offered(claims));
         }
+        chosen.drop_repeated();
+        chosen.keep(options.max_interfaces as usize);
         Ok(chosen)
+    }
+
+    /// An interface that is on the card twice is checked once.
+    fn drop_repeated(&mut self) {
+        let mut known = HashMap::new();
+        let interfaces = std::mem::take(&mut self.interfaces);
+        for (claim, interface) in interfaces {
+            let name = name_of(claim.as_ref(), &interface);
+            match known.get(&interface.key()) {
+                Some(first) => self.not_checked.push(format!("{name}: it is the same as {first}")),
+                None => {
+                    known.insert(interface.key(), claim.as_ref().map_or(name, |claim| claim.member.clone()));
+                    self.interfaces.push((claim, interface));
+                }
+            }
+        }
+    }
+
+    /// A card may name hundreds; the first ones are those that its server prefers.
+    fn keep(&mut self, most: usize) {
+        let rest = self.interfaces.split_off(most.min(self.interfaces.len()));
+        let why_not = |(claim, interface): (Option<Claim>, Interface)| {
+            let name = name_of(claim.as_ref(), &interface);
+            format!(
+                "{name}: {most} interfaces are checked; choose with --a2a-version and --transport, or raise --max-interfaces"
+            )
+        };
+        self.not_checked.extend(rest.into_iter().map(why_not));
     }
 }
 
@@ -96,7 +128,15 @@ impl Wanted {
 
 fn why_not(claim: &Claim) -> String {
     let why = if claim.is_grpc() { "gRPC is not checked" } else { "its URL, binding or version cannot be used" };
-    format!("{} ({} {}): {why}", claim.member, claim.binding, claim.url)
+    format!("{}: {why}", claim_name(claim))
+}
+
+fn name_of(claim: Option<&Claim>, interface: &Interface) -> String {
+    claim.map_or_else(|| format!("{} at {}", interface.protocol, interface.url), claim_name)
+}
+
+fn claim_name(claim: &Claim) -> String {
+    format!("{} ({} {})", claim.member, claim.binding, claim.url)
 }
 
 fn offered(claims: &[Claim]) -> String {

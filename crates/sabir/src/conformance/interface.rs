@@ -1,5 +1,7 @@
 //! The interfaces that a card names, in the members of 1.0 and in those of 0.x, and where each of them is called.
 
+use std::collections::HashSet;
+
 use sabir_model::AgentId;
 use sabir_outbound::Target;
 use sabir_wire::{Binding, PeerProtocol, ProtocolVersion};
@@ -54,9 +56,10 @@ pub fn claims(card: &Value) -> Vec<Claim> {
     let Some(url) = text(card, "url") else { return claims };
     let version = text(card, "protocolVersion");
     let binding = text(card, "preferredTransport").unwrap_or_else(|| "JSONRPC".to_owned());
+    let mut known: HashSet<_> = claims.iter().map(Claim::key).collect();
     let mut add = |member: String, url: String, binding: String| {
         let claim = Claim { member, url, binding, version: version.clone(), tenant: None };
-        if !claims.iter().any(|known| known.is_same(&claim)) {
+        if known.insert(claim.key()) {
             claims.push(claim);
         }
     };
@@ -115,14 +118,11 @@ impl Claim {
         !access.is_local() && Target::parse(&self.url).is_ok_and(is_local)
     }
 
-    fn is_same(&self, other: &Claim) -> bool {
-        let short = |version: &Option<String>| {
-            let version = version.as_deref().unwrap_or_default();
-            version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".")
-        };
-        self.url.trim_end_matches('/') == other.url.trim_end_matches('/')
-            && self.binding.eq_ignore_ascii_case(&other.binding)
-            && short(&self.version) == short(&other.version)
+    /// The same for two claims of the same interface: url, binding and version.
+    fn key(&self) -> (String, String, String) {
+        let version = self.version.as_deref().unwrap_or_default();
+        let short = version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
+        (self.url.trim_end_matches('/').to_owned(), self.binding.to_ascii_lowercase(), short)
     }
 }
 
@@ -130,6 +130,12 @@ impl Interface {
     pub fn of(claim: &Claim, place: CardPlace, access: &Access) -> Option<Self> {
         let tenant = claim.tenant.as_deref().and_then(|tenant| AgentId::parse(tenant).ok());
         Some(Interface { url: claim.call_url(access)?, protocol: claim.protocol(place)?, tenant })
+    }
+
+    /// The same for two interfaces that are called in the same way.
+    pub fn key(&self) -> (String, PeerProtocol, Option<AgentId>) {
+        let url = Target::parse(&self.url).map_or_else(|_| self.url.clone(), |target| target.to_string());
+        (url, self.protocol, self.tenant.clone())
     }
 }
 

@@ -25,6 +25,7 @@ mod wire_error;
 
 mod calls;
 mod chosen;
+mod deadline;
 mod interface;
 mod probe;
 mod scene;

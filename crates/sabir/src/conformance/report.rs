@@ -11,13 +11,16 @@ use crate::cli::CheckOptions;
 use crate::config::Audience;
 use crate::terminal_text::visible;
 
+/// Of a card with hundreds of interfaces, a person sees so many lines.
+const MOST_NOT_CHECKED: usize = 10;
+
 pub struct Report {
     pub url: String,
     /// Where it was found, and what it says.
     pub card: Option<(String, Value)>,
     pub server: Vec<Entry>,
     pub interfaces: Vec<InterfaceReport>,
-    /// Interfaces of the card that this check does not speak.
+    /// Interfaces of the card that are not tried, and why.
     pub not_checked: Vec<String>,
     /// How many messages were sent to the agent.
     pub messages: usize,
@@ -141,7 +144,10 @@ impl Report {
                 None => text.line(&tally(&name, &one.entries)),
             }
         }
-        self.not_checked.iter().for_each(|why| text.line(&format!("not checked: {why}")));
+        self.not_checked.iter().take(MOST_NOT_CHECKED).for_each(|why| text.line(&format!("not checked: {why}")));
+        if let more @ 1.. = self.not_checked.len().saturating_sub(MOST_NOT_CHECKED) {
+            text.line(&format!("not checked: {more} more interfaces of the card, which --json lists"));
+        }
         for (interface, rule, finding) in self.findings() {
             text.line("");
             let place = interface.map(|interface| format!(", in {}", interface.protocol)).unwrap_or_default();

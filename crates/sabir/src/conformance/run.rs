@@ -1,9 +1,15 @@
 //! The whole check: the card first, then each interface, then all of them against each other.
+//!
+//! When the time is over, what is left is not tried: its rules are skipped, its interfaces not checked. Tasks that were started
+//! are canceled all the same.
+
+use std::time::Duration;
 
 use anyhow::Context;
 use sabir_wire::{Binding, PeerProtocol, ProtocolVersion};
 
 use super::chosen::Chosen;
+use super::deadline::Deadline;
 use super::interface::{CardPlace, Claim, Interface, claims};
 use super::ledger::Ledger;
 use super::probe::Probe;
@@ -32,6 +38,10 @@ pub struct Outcome {
 
 const FAULTS: u8 = 1;
 const UNREACHABLE: u8 = 3;
+const OUT_OF_TIME: u8 = 5;
+
+/// For cancelling what was started, when all else is done.
+const CLEANUP: Duration = Duration::from_secs(120);
 
 pub fn run(options: &CheckOptions, audience: Audience) -> anyhow::Result<Outcome> {
     let selection = Selection::of(&options.only)?;
@@ -50,14 +60,16 @@ pub fn run(options: &CheckOptions, audience: Audience) -> anyhow::Result<Outcome
 async fn check(options: &CheckOptions, selection: &Selection<'_>, audience: Audience) -> anyhow::Result<Outcome> {
     let access = Access::new(options)?;
     report::announce(&access.url, options, audience);
+    let deadline = Deadline::new(options.max_time);
     let ledger = Ledger::default();
     let card_client = access.client(std::iter::empty());
-    let document = match rules_card::fetch(&access, &card_client, &ledger).await {
-        Ok(document) => Some(document),
-        Err(NoCard::Unreachable(why) | NoCard::NeedsCredentials(why)) => {
+    let document = match deadline.within(rules_card::fetch(&access, &card_client, &ledger)).await {
+        Some(Ok(document)) => Some(document),
+        Some(Err(NoCard::Unreachable(why) | NoCard::NeedsCredentials(why))) => {
             return Ok(unreachable(&access, &why, audience));
         }
-        Err(NoCard::Missing) => None,
+        Some(Err(NoCard::Missing)) => None,
+        None => return Ok(unreachable(&access, &format!("there is no card yet: {}", deadline.reason()), audience)),
     };
     let claims = document.as_ref().map(|document| claims(&document.json)).unwrap_or_default();
     let promises = document.as_ref().map(|document| Promises::of(&document.json)).unwrap_or_default();
@@ -65,7 +77,10 @@ async fn check(options: &CheckOptions, selection: &Selection<'_>, audience: Audi
         rules_card::check(document, &ledger);
         rules_card_interfaces::check(&access, document, &claims, &ledger);
         rules_card_security::check(document, &ledger);
-        rules_card_security::check_signatures(&access, document, &ledger).await;
+        let checking = rules_card_security::check_signatures(&access, document, &ledger);
+        if deadline.within(checking).await.is_none() {
+            ledger.skip(&rules_card_security::SIGNATURES, deadline.reason());
+        }
     }
     let mut chosen = Chosen::of(options, &access, document.as_ref(), &claims)?;
     if !selection.needs_interfaces() {
@@ -73,25 +88,32 @@ async fn check(options: &CheckOptions, selection: &Selection<'_>, audience: Audi
     }
     let client = access.client(chosen.interfaces.iter().map(|(_, interface)| interface.url.as_str()));
     let mut probes: Vec<Probe<'_>> = Vec::new();
-    let mut closed: Vec<InterfaceReport> = Vec::new();
+    let mut closed: Vec<(Probe<'_>, String)> = Vec::new();
     for (claim, interface) in &chosen.interfaces {
         report::progress(&interface.protocol.to_string(), audience);
-        let probe = Probe::new(&access, &promises, &client, interface.clone());
-        let probe = check_first(options, probe, claim.as_ref(), &ledger).await;
-        match probe {
-            Ok(probe) => {
-                check_interface(options, selection, &probe, offers_v03(&probe, &claims)).await;
+        let mut probe = Probe::new(&access, &promises, &client, interface.clone());
+        match deadline.within(check_first(options, &mut probe, claim.as_ref(), &ledger)).await {
+            Some(Ok(())) => {
+                let checking = check_interface(options, selection, &probe, offers_v03(&probe, &claims));
+                let why = match deadline.within(checking).await {
+                    // What a server did not do was not needed for what it offers.
+                    Some(()) => "the server has shown nothing that it could be judged by".to_owned(),
+                    None => deadline.reason(),
+                };
+                skip_rest(&probe, &why);
                 probes.push(probe);
             }
-            Err(report) => closed.push(report),
+            Some(Err(why)) => closed.push((probe, why)),
+            None => closed.push((probe, deadline.reason())),
         }
     }
     report::progress("", audience);
-    rules_bindings::check(&ledger, &probes).await;
-    let mut canceled = 0;
-    for probe in &probes {
-        canceled += cancel_rest(probe).await;
+    if deadline.within(rules_bindings::check(&ledger, &probes)).await.is_none() {
+        rules_bindings::RULES.iter().for_each(|rule| ledger.skip(rule, deadline.reason()));
     }
+    // Asked before the tasks are canceled: that is no part of the check.
+    let is_out_of_time = deadline.is_over();
+    let canceled = cancel_all(probes.iter().chain(closed.iter().map(|(probe, _)| probe))).await;
     let messages = probes.iter().map(|probe| probe.scene.messages()).sum();
     let mut interfaces: Vec<InterfaceReport> = Vec::new();
     for Probe { interface, ledger, .. } in probes {
@@ -100,8 +122,8 @@ async fn check(options: &CheckOptions, selection: &Selection<'_>, audience: Audi
         interfaces.push(InterfaceReport { interface, entries, not_checked: None });
     }
     let could_check = !interfaces.is_empty();
-    let needs_credentials = closed.iter().find_map(|report| report.not_checked.clone());
-    interfaces.append(&mut closed);
+    let is_closed = !closed.is_empty();
+    interfaces.extend(closed.into_iter().map(|(probe, why)| not_checked(probe, why)));
     let server = selection.entries(ledger, |rule| rule.subject == Subject::Server);
     let report = Report {
         url: access.url.clone(),
@@ -112,10 +134,11 @@ async fn check(options: &CheckOptions, selection: &Selection<'_>, audience: Audi
         messages,
         canceled,
     };
-    let exit_code = match (report.errors(), could_check, needs_credentials) {
-        (1.., _, _) => FAULTS,
-        (0, false, Some(_)) => UNREACHABLE,
-        (0, _, _) => 0,
+    let exit_code = match report.errors() {
+        1.. => FAULTS,
+        0 if is_out_of_time => OUT_OF_TIME,
+        0 if is_closed && !could_check => UNREACHABLE,
+        0 => 0,
     };
     Ok(Outcome { text: report.show(audience), exit_code })
 }
@@ -136,38 +159,38 @@ fn offers_v03(probe: &Probe<'_>, claims: &[Claim]) -> OffersV03 {
     if is_there { OffersV03::Yes } else { OffersV03::No }
 }
 
-/// Sends the first message. An error is the report of an interface that cannot be checked.
-async fn check_first<'s>(
+/// Sends the first message. An error says why the interface cannot be checked.
+async fn check_first(
     options: &CheckOptions,
-    probe: Probe<'s>,
+    probe: &mut Probe<'_>,
     claim: Option<&Claim>,
     ledger: &Ledger,
-) -> Result<Probe<'s>, InterfaceReport> {
-    let begun = rules_tasks::begin(&probe, &options.message).await;
+) -> Result<(), String> {
+    let begun = rules_tasks::begin(probe, &options.message).await;
     match begun {
         Begun::Answers => {
             ledger.pass(&rules_card_interfaces::ANSWERS);
-            Ok(probe)
+            Ok(())
         }
         Begun::NeedsCredentials(why) => {
             let why = match probe.access.has_credentials() {
                 true => format!("{why}, and does not take those that it was shown"),
                 false => format!("{why}; show them with --bearer or --header"),
             };
-            Err(not_checked(probe, why))
+            Err(why)
         }
-        Begun::NotTried(why) => Err(not_checked(probe, why)),
+        Begun::NotTried(why) => Err(why),
         // A card of 0.1 cannot be told from one of 0.2.
-        Begun::Dead(..) if is_perhaps_v01(&probe, claim) => {
+        Begun::Dead(..) if is_perhaps_v01(probe, claim) => {
             let protocol = PeerProtocol::new(ProtocolVersion::V0_1, Binding::JsonRpc).expect("0.1 has JSON-RPC");
-            let Probe { access, promises, client, interface, .. } = probe;
-            let probe = Probe::new(access, promises, client, Interface { protocol, ..interface });
+            let interface = Interface { protocol, ..probe.interface.clone() };
+            *probe = Probe::new(probe.access, probe.promises, probe.client, interface);
             Box::pin(check_first(options, probe, claim, ledger)).await
         }
         Begun::Dead(fault, evidence) => {
             let fault = format!("{} at {}: {fault}", probe.protocol(), probe.interface.url);
             ledger.fail(&rules_card_interfaces::ANSWERS, fault.clone(), &evidence);
-            Err(not_checked(probe, fault))
+            Err(fault)
         }
     }
 }
@@ -224,10 +247,24 @@ async fn check_interface(options: &CheckOptions, selection: &Selection<'_>, prob
     if wants(&[rules_lists::RULES]) {
         rules_lists::check(probe).await;
     }
-    // What a server did not do was not needed for what it offers.
+}
+
+fn skip_rest(probe: &Probe<'_>, why: &str) {
     for rule in rule::all().filter(|rule| rule.is_for(probe.protocol()) && !probe.ledger.is_judged(rule)) {
-        probe.ledger.skip(rule, "the server has shown nothing that it could be judged by");
+        probe.ledger.skip(rule, why);
     }
+}
+
+/// Cancels all that is left, as long as that does not take for ever.
+async fn cancel_all<'p>(probes: impl Iterator<Item = &'p Probe<'p>>) -> usize {
+    let mut canceled = 0;
+    let canceling = async {
+        for probe in probes {
+            canceled += cancel_rest(probe).await;
+        }
+    };
+    let _ = tokio::time::timeout(CLEANUP, canceling).await;
+    canceled
 }
 
 /// Cancels what this check started and nobody would finish.

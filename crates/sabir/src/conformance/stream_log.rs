@@ -20,6 +20,8 @@ const LINGER: Duration = Duration::from_secs(3);
 /// A stream of a short answer has a few frames.
 const MOST_FRAMES: usize = 5000;
 const LARGEST_FRAME: usize = 8 << 20;
+/// All frames of a stream are kept until it is judged.
+const LARGEST_STREAM: usize = 16 << 20;
 
 pub struct OpenStream {
     protocol: PeerProtocol,
@@ -27,6 +29,8 @@ pub struct OpenStream {
     parser: EventParser,
     log: StreamLog,
     is_over: bool,
+    /// Of the frames that are kept.
+    bytes: usize,
 }
 
 pub struct StreamLog {
@@ -96,7 +100,7 @@ impl OpenStream {
         let headers = response.headers.clone();
         let log =
             StreamLog { operation, tried, headers, response_id, frames: Vec::new(), ending: Ending::Closed, task };
-        OpenStream { protocol, response, parser: EventParser::new(LARGEST_FRAME), log, is_over: false }
+        OpenStream { protocol, response, parser: EventParser::new(LARGEST_FRAME), log, is_over: false, bytes: 0 }
     }
 
     /// Bytes that were read already.
@@ -160,7 +164,7 @@ impl OpenStream {
 
     fn take(&mut self, bytes: &Bytes) {
         self.feed(bytes);
-        if self.log.frames.len() >= MOST_FRAMES {
+        if self.log.frames.len() >= MOST_FRAMES || self.bytes >= LARGEST_STREAM {
             self.end(Ending::TooLong);
         }
     }
@@ -179,6 +183,7 @@ impl OpenStream {
             if self.log.task.is_none() {
                 self.log.task = frame.task().cloned();
             }
+            self.bytes += event.data.len();
             self.log.frames.push(frame);
         }
     }
@@ -247,7 +252,11 @@ impl Ending {
             Ending::StaysOpen(time) => format!("the stream was still open after {} s", time.as_secs()),
             Ending::Silent(time) => format!("nothing more came within {} s", time.as_secs()),
             Ending::Broken(why) => format!("the stream broke: {why}"),
-            Ending::TooLong => format!("the stream had more than {MOST_FRAMES} frames"),
+            Ending::TooLong => {
+                format!(
+                    "the stream had more than {MOST_FRAMES} frames or {LARGEST_STREAM} bytes, and was read no further"
+                )
+            }
         }
     }
 }

@@ -2,20 +2,23 @@
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
 /// A notification with a whole task in it.
 const LARGEST: usize = 4 << 20;
 /// Who posts has posted by then.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// So many requests are read at once, and so many wait to be looked at; more are acknowledged and dropped.
+const MOST: usize = 8;
 
 pub struct WebhookReceiver {
     address: SocketAddr,
-    posted: mpsc::UnboundedReceiver<Posted>,
+    posted: mpsc::Receiver<Posted>,
     accepting: JoinHandle<()>,
 }
 
@@ -30,15 +33,19 @@ impl WebhookReceiver {
     pub async fn start() -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let (sender, posted) = mpsc::unbounded_channel();
+        let (sender, posted) = mpsc::channel(MOST);
         let accepting = tokio::spawn(async move {
-            while let Ok((socket, _)) = listener.accept().await {
+            let places = Arc::new(Semaphore::new(MOST));
+            while let Ok(place) = places.clone().acquire_owned().await
+                && let Ok((socket, _)) = listener.accept().await
+            {
                 let sender = sender.clone();
                 tokio::spawn(async move {
                     let taken = tokio::time::timeout(PATIENCE, take(&socket)).await;
                     if let Ok(Ok(posted)) = taken {
-                        let _ = sender.send(posted);
+                        let _ = sender.try_send(posted);
                     }
+                    drop(place);
                 });
             }
         });

@@ -7,9 +7,10 @@ use std::sync::Mutex;
 use std::thread;
 
 use sabir_testkit::remote::{Faults, PlantedFault, RemoteAgent, RemoteProtocol};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::SABIR;
+use crate::client_commands::peer_server::{Answer, PeerServer};
 use crate::server_fixture::ServerFixture;
 
 /// The words of the demo agent, which the remote agent of the tests knows too.
@@ -369,5 +370,81 @@ fn without_slow_and_ask_the_rules_that_need_them_are_skipped() {
         // A short task may be caught while it runs.
         let is_caught = flag == "--slow" && passed.contains(rule);
         assert!(why.contains(flag) || is_caught, "{rule}: {why}");
+    }
+}
+
+/// A card that breaks no rule, with these paths as its interfaces.
+fn card_with(url: &str, paths: impl Iterator<Item = String>) -> Value {
+    let interface =
+        |path: String| json!({"url": format!("{url}/{path}"), "protocolBinding": "JSONRPC", "protocolVersion": "1.0"});
+    json!({
+        "name": "Many", "description": "It has many interfaces.", "version": "1", "capabilities": {"streaming": true},
+        "skills": [{"id": "s", "name": "S", "description": "It does something.", "tags": ["x"]}],
+        "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
+        "supportedInterfaces": paths.map(interface).collect::<Vec<_>>(),
+    })
+}
+
+fn not_checked(report: &Value) -> Vec<&str> {
+    report["not_checked"].as_array().unwrap().iter().map(|why| why.as_str().unwrap()).collect()
+}
+
+#[test]
+fn each_interface_is_tried_once_and_only_so_many_of_them() {
+    let peer = PeerServer::start(|url, request| match request.body.is_empty() {
+        true => {
+            // The root in two spellings, one path twice, and many others.
+            let spelled = ["", "a", "a", "", "b"].map(str::to_owned).into_iter();
+            let card = card_with(url, spelled.chain((0..300).map(|number| number.to_string())));
+            let text = card.to_string().replacen(&format!("{url}/\""), &format!("{url}\""), 1);
+            Answer::Json(text)
+        }
+        false => Answer::Json("no JSON".to_owned()),
+    });
+    let (code, report) = check(&peer.url, &[]);
+    assert_eq!(code, Some(1), "nobody answers");
+    assert_eq!(report["interfaces"].as_array().unwrap().len(), 20);
+    let why = not_checked(&report);
+    let members: Vec<String> = (2..=3).chain(22..305).map(|place| format!("supportedInterfaces[{place}]")).collect();
+    assert_eq!(why.iter().map(|why| why.split(' ').next().unwrap()).collect::<Vec<_>>(), members);
+    let url = &peer.url;
+    assert_eq!(why[0], format!("supportedInterfaces[2] (JSONRPC {url}/a): it is the same as supportedInterfaces[1]"));
+    assert_eq!(why[1], format!("supportedInterfaces[3] (JSONRPC {url}/): it is the same as supportedInterfaces[0]"));
+    let reason = "20 interfaces are checked; choose with --a2a-version and --transport, or raise --max-interfaces";
+    assert_eq!(why[2], format!("supportedInterfaces[22] (JSONRPC {url}/17): {reason}"));
+    let asked = peer.bodies().len();
+    assert_eq!(asked % 20, 0, "{asked} requests for 20 interfaces");
+    let (_, report) = check(url, &["--max-interfaces", "3"]);
+    assert_eq!(report["interfaces"].as_array().unwrap().len(), 3);
+    assert_eq!(peer.bodies().len() - asked, asked / 20 * 3);
+}
+
+#[test]
+fn a_check_has_an_end_although_no_answer_comes() {
+    let peer = PeerServer::start(|url, request| match request.body.is_empty() {
+        true => Answer::Json(card_with(url, (0..3).map(|number| number.to_string())).to_string()),
+        false => Answer::Silence,
+    });
+    let (code, report) = check(&peer.url, &["--max-time", "1s"]);
+    assert_eq!(code, Some(5), "{:?}", findings(&report));
+    let interfaces = report["interfaces"].as_array().unwrap();
+    let why: Vec<&str> = interfaces.iter().map(|one| one["not_checked"].as_str().unwrap()).collect();
+    assert_eq!(why, ["the time of the check was over (--max-time 1s)"; 3]);
+    assert_eq!(peer.bodies().len(), 1, "the others are not even tried");
+}
+
+#[test]
+fn a_check_that_runs_out_of_time_reports_what_it_knows_and_cancels_what_it_started() {
+    let mut faults = Faults::default();
+    faults.add_named("silent-after=1").unwrap();
+    let agent = RemoteAgent::builder(RemoteProtocol::V1JsonRpc).with_faults(faults).start();
+    let (code, report) = check(&agent.url(), &["--max-time", "5s"]);
+    assert_eq!(code, Some(5), "{:?}", findings(&report));
+    assert!(rules(&report, "passed").contains("get.task"), "{report}");
+    let skipped = report["skipped"].as_array().unwrap();
+    let is_late = |entry: &&Value| entry["why"] == "the time of the check was over (--max-time 5s)";
+    assert!(skipped.iter().filter(is_late).any(|entry| entry["rule"] == "stream.terminal"), "{report}");
+    for task in agent.tasks().all() {
+        assert!(task.state.is_terminal(), "{task:?}");
     }
 }
