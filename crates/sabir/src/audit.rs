@@ -111,7 +111,7 @@ fn row(entry: &Value) -> Vec<String> {
     let text = |key: &str| match &entry[key] {
         Value::Null => None,
         Value::String(text) => Some(visible(text)),
-        value => Some(value.to_string()),
+        value => Some(visible(&value.to_string())),
     };
     let who = match (text("subject"), text("tenant")) {
         (Some(subject), Some(tenant)) => format!("{subject}@{tenant}"),
@@ -142,10 +142,10 @@ mod tests {
     fn people_see_a_table_that_no_text_breaks() {
         let attack = "x\u{1b}[2J\n  9  now  root  \u{202e}";
         let entry = json!({"number": 7, "time": "2026-05-01T12:00:00.000Z", "subject": attack, "tenant": "acme\tb",
-            "action": "cancel", "outcome": "ok", "task": format!("t\r\n{}", "y".repeat(100)), "detail": attack});
+            "action": "cancel", "outcome": ["\u{9b}2J"], "task": format!("t\r\n{}", "y".repeat(100)), "detail": attack});
         let text = show(&[entry.clone(), entry.clone()], Audience::Person, false);
         assert_eq!(text.lines().count(), 3, "{text}");
-        assert!(!text.contains(['\u{1b}', '\u{202e}', '\t', '\r']), "{text}");
+        assert!(!text.contains(['\u{1b}', '\u{9b}', '\u{202e}', '\t', '\r']), "{text}");
         assert!(text.lines().all(|line| line.chars().count() < 300), "{text}");
         assert_eq!(show(std::slice::from_ref(&entry), Audience::Person, true).lines().count(), 1);
         // Programs get everything as it is, each entry on one line.

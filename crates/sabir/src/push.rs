@@ -119,7 +119,7 @@ fn spell(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
         Value::String(text) => visible(text),
-        value => value.to_string(),
+        value => visible(&value.to_string()),
     }
 }
 
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     fn delivery() -> Value {
-        json!({"id": "p12", "state": "pending", "task": "t-1", "agent": "demo", "config": "c", "sent": 2, "attempts": 3,
+        json!({"id": "p12", "state": "pending", "task": "t-1", "agent": "demo", "config": "c", "sent": 2, "attempts": 3, "next": ["\u{9b}"],
             "url": format!("http://hook/\u{1b}[2J{}", "x".repeat(100)), "reason": "the receiver answered 503"})
     }
 
@@ -152,7 +152,7 @@ mod tests {
         let lines = show_list(&[delivery()], Audience::Person);
         assert_eq!(lines.lines().count(), 2);
         for text in [text, lines] {
-            assert!(!text.contains('\u{1b}'), "{text}");
+            assert!(!text.contains(['\u{1b}', '\u{9b}']), "{text}");
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::admin_client::{AdminClient, encoded};
 use crate::cli::AssignOptions;
 use crate::config::Audience;
 use crate::local_server::Load;
+use crate::terminal_text::visible;
 
 pub fn assign(options: &AssignOptions, audience: Audience, load: Load) -> anyhow::Result<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
@@ -26,7 +27,7 @@ pub fn assign(options: &AssignOptions, audience: Audience, load: Load) -> anyhow
                     format!("; {left} stay: they are at work, or the new owner has one of the same id. Try again later")
                 }
             };
-            format!("{} tasks belong to {} now{left}\n", done["moved"], options.to)
+            format!("{} tasks belong to {} now{left}\n", visible(&done["moved"].to_string()), options.to)
         }
     })
 }
