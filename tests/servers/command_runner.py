@@ -35,10 +35,11 @@ class Row(NamedTuple):
 
 
 class Sabir:
-    """The binary, and the server that its commands talk to."""
+    """The binary, and the server that its commands talk to; each of them gets the flags as well."""
 
-    def __init__(self, binary, url, version, binding):
+    def __init__(self, binary, url, version, binding, flags=()):
         self.binary = binary
+        self.flags = flags
         spelled = {'jsonrpc': 'JSONRPC', 'http_json': 'HTTP+JSON'}[binding]
         # Port 1 needs root to listen on, and has no user any more.
         self.names = {'url': url, 'version': version, 'binding': spelled, 'nobody': 'http://127.0.0.1:1'}
@@ -53,7 +54,7 @@ class Sabir:
                 self._check_step(step, names)
 
     def _check_step(self, step, names):
-        arguments = [argument.format(**names) for argument in step.arguments]
+        arguments = [*(argument.format(**names) for argument in step.arguments), *self.flags]
         command = ' '.join(arguments)
         *events, last = self.run(arguments, step.exit_code)
         for path, wanted in step.holds.items():

@@ -1,8 +1,12 @@
-"""Sabir's client commands against a server that an official SDK built, and that server by itself.
+"""Sabir as the client of a server that an official SDK built, and that server by itself.
 
-`suite.py --url URL --version 1.0|0.3|0.2 --binding jsonrpc|http_json --sabir PATH` needs nothing but Python. It prints
-one line per case, and `N passed, N failed` at the end. The probes speak HTTP by themselves: when one fails, the server
-is to blame, and not Sabir.
+`suite.py --url URL --sdk NAME --version 1.0|0.3|0.2 --binding jsonrpc|http_json --sabir PATH` needs nothing but Python.
+It prints one line per case, and `N passed, N failed` at the end. Names of cases begin with what is tried:
+
+- `probe`: the server; these speak HTTP by themselves, so when one fails, the server is to blame and not Sabir;
+- `sabir`: the client commands;
+- `check`: `sabir check`, on the server;
+- `front`: a Sabir in front of the server, with clients and commands that speak to it in every version.
 
 `cargo xtask test servers` sets up the SDKs and runs the suite against each server. After that one server can be started
 by hand, which prints its address and ends with its input:
@@ -20,9 +24,14 @@ import sys
 sys.dont_write_bytecode = True
 
 import commands
+import conformance
+import crashes
+import front_cases
+import front_commands
 import probes
 
 from command_runner import Sabir
+from front import DIALECTS, Front
 from raw_client import RawClient
 
 # A server that hangs must not hang us.
@@ -32,6 +41,7 @@ SECONDS_PER_CASE = 30
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument('--url', required=True)
+    parser.add_argument('--sdk', required=True, help='what the server is built on, such as python-1.3.0')
     parser.add_argument('--version', required=True, choices=['1.0', '0.3', '0.2'])
     parser.add_argument('--binding', required=True, choices=['jsonrpc', 'http_json'])
     parser.add_argument('--sabir', required=True, type=pathlib.Path, help='the binary')
@@ -40,7 +50,7 @@ def main():
     signal.signal(signal.SIGALRM, out_of_time)
     sabir = Sabir(arguments.sabir.resolve(), arguments.url, arguments.version, arguments.binding)
     passed = failed = 0
-    for name, case in [*probe_cases(arguments), *command_cases(arguments, sabir)]:
+    for name, case in all_cases(arguments, sabir):
         if arguments.only not in name:
             continue
         reason = run(case)
@@ -51,18 +61,58 @@ def main():
     sys.exit(1 if failed or not passed else 0)
 
 
+def all_cases(arguments, sabir):
+    yield from probe_cases(arguments)
+    yield from command_cases(arguments, sabir)
+    name = 'check: a server of an SDK has no errors'
+    yield name, lambda: conformance.a_server_of_an_sdk_has_no_errors(sabir, arguments.sdk, arguments.binding)
+    yield from cases_of_front(arguments)
+
+
 def probe_cases(arguments):
     def client():
         return RawClient(arguments.url, arguments.version, arguments.binding)
 
     for probe in probes.PROBES:
-        yield f'probe: {probe.__name__.replace("_", " ")}', lambda probe=probe: probe(client())
+        yield f'probe: {spelled(probe)}', lambda probe=probe: probe(client())
 
 
 def command_cases(arguments, sabir):
     for row in commands.ROWS:
         if arguments.version in row.versions:
             yield f'sabir: {row.name}', lambda row=row: sabir.check(row.steps)
+
+
+def cases_of_front(arguments):
+    remote = (arguments.sabir.resolve(), arguments.url, arguments.version, arguments.binding)
+    with Front(*remote) as front:
+        yield 'front: it finds the agent', front.find_agent
+        for dialect in DIALECTS:
+            for case in front_cases.CASES:
+                name = f'front: {spelled(case)}, in {" ".join(dialect)}'
+                yield name, lambda case=case, dialect=dialect: case(front, front.client(*dialect))
+        yield from commands_to_front(arguments, front)
+        yield 'front: it stops', front.stop
+    with Front(*remote, crashes.SETTINGS) as front:
+        yield 'front: it finds the agent of a file', front.find_agent
+        for case in crashes.CASES:
+            yield f'front: {spelled(case)}', lambda case=case: case(front)
+        yield 'front: it stops after crashes', front.stop
+
+
+def commands_to_front(arguments, front):
+    def sabir():
+        return front_commands.speaking(arguments.sabir.resolve(), front, (arguments.version, arguments.binding))
+
+    spoken = front_commands.SPOKEN[arguments.version, arguments.binding]
+    for row in front_commands.rows(spoken[0]):
+        yield f'front: sabir: {row.name}, in {" ".join(spoken)}', lambda row=row: sabir().check(row.steps)
+    name = 'front: check: a front keeps every rule in every version'
+    yield name, lambda: conformance.a_front_keeps_every_rule_in_every_version(sabir())
+
+
+def spelled(case):
+    return case.__name__.replace('_', ' ')
 
 
 def run(case):

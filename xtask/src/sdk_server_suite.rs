@@ -1,4 +1,5 @@
-//! Sabir's client commands against one server of an official SDK, through one binding: the suite in `tests/servers`.
+//! Sabir as the client of one server of an official SDK, through one binding: the suite in `tests/servers`. Commands,
+//! fronts and `sabir check` are tried on it.
 
 use std::path::Path;
 use std::process::Command;
@@ -19,7 +20,7 @@ pub fn run(workspace: &Workspace, server: &SdkServer, binding: &str, binary: &Pa
     let process = SdkServerProcess::start(workspace, server, binding, log)?;
     let mut suite = Command::new(setup_python::machine_python()?);
     suite.arg(workspace.root.join("tests").join("servers").join("suite.py"));
-    suite.args(["--url", &process.url, "--version", server.protocol, "--binding", binding]);
+    suite.args(["--url", &process.url, "--sdk", server.sdk, "--version", server.protocol, "--binding", binding]);
     suite.arg("--sabir").arg(binary);
     suite.env("TMPDIR", &workspace.temp);
     let mut tally = suite_output::tally(&mut suite, LIMIT)?;

@@ -1,5 +1,5 @@
-//! The servers that Sabir's client commands are tested against: built on official SDKs of other languages. A new one is
-//! a new row.
+//! The servers that Sabir is tested against as their client: built on official SDKs of other languages. A new one is a
+//! new row, here and in `tests/servers/conformance.py`.
 
 use crate::clients::{BOTH, CLIENTS, Client, JSON_RPC};
 

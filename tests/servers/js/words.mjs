@@ -1,7 +1,8 @@
 // The agent of both servers here: it obeys the first word of a message, as Sabir's demo agent does.
 //
-// One word is its own: `running` tells how many other turns are running, so that a client can see what a cancel has
-// stopped.
+// Two words are its own, by which a client sees what others have done here. `running` tells how many other turns are
+// running, so what a cancel has stopped. `latest` tells the ids of the task and the context of the last turn that was
+// something else.
 //
 // What a version spells in its own way (parts and events) comes from outside, as `spelling`. A turn that is canceled
 // stops where it waits; the event that says so comes from `cancelTask`.
@@ -13,6 +14,7 @@ export class WordsAgent {
   #spelling;
   #turns = new Map();
   running = 0;
+  latest = { task: '', context: '' };
 
   constructor(spelling) {
     this.#spelling = spelling;
@@ -21,6 +23,7 @@ export class WordsAgent {
   async execute(context, bus) {
     const text = this.#spelling.textOf(context.userMessage);
     const [word, rest] = split(text);
+    if (word !== 'latest') this.latest = { task: context.taskId, context: context.contextId };
     if (word === 'message' && !context.task) {
       bus.publish(this.#spelling.message(context, rest || 'hello'));
       return;
@@ -114,6 +117,7 @@ const WORDS = {
   url: (turn) => turn.complete([turn.spelling.url('https://example.com/output.txt', 'output.txt', 'text/plain')]),
   data: (turn) => turn.complete([turn.spelling.data({ key: 'value', count: 42 })]),
   running: (turn) => turn.complete([turn.spelling.text(`running: ${turn.agent.running - 1}`)]),
+  latest: (turn) => turn.complete([turn.spelling.data(turn.agent.latest)]),
 };
 
 // The first word, and the rest.

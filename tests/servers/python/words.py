@@ -1,7 +1,8 @@
 """The agent of all servers here: it obeys the first word of a message, as Sabir's demo agent does.
 
-One word is its own: `running` tells how many other turns are running, so that a client can see what a cancel has
-stopped.
+Two words are its own, by which a client sees what others have done here. `running` tells how many other turns are
+running, so what a cancel has stopped. `latest` tells the ids of the task and the context of the last turn that was
+something else.
 
 The SDKs have the same executor and updater since 0.2, so only what a version spells in its own way (parts, a first
 task, a message) comes from outside, as a `spelling` module. No status is marked as final by hand: what a stream of a
@@ -18,6 +19,7 @@ class WordsAgent(AgentExecutor):
     def __init__(self, spelling):
         self.spelling = spelling
         self.running = 0
+        self.latest = {'task': '', 'context': ''}
 
     async def execute(self, context, event_queue):
         self.running += 1
@@ -33,6 +35,8 @@ class WordsAgent(AgentExecutor):
     async def run(self, context, event_queue):
         text = context.get_user_input(' ').strip()
         word, rest = split(text)
+        if word != 'latest':
+            self.latest = {'task': context.task_id, 'context': context.context_id}
         if word == 'message' and context.current_task is None:
             await event_queue.enqueue_event(self.spelling.message(rest or 'hello', context.context_id))
             return
@@ -113,6 +117,9 @@ class Turn:
     async def running(self, _text, _rest):
         return await self.complete([self.spelling.text(f'running: {self.agent.running - 1}')])
 
+    async def latest(self, _text, _rest):
+        return await self.complete([self.spelling.data(self.agent.latest)])
+
     async def complete(self, parts):
         await self.updater.add_artifact(parts, name='result')
         await self.updater.complete()
@@ -128,7 +135,7 @@ WORDS = {
     action.__name__: action
     for action in (
         *(Turn.slow, Turn.stream, Turn.fail, Turn.reject, Turn.ask, Turn.auth),
-        *(Turn.file, Turn.url, Turn.data, Turn.running),
+        *(Turn.file, Turn.url, Turn.data, Turn.running, Turn.latest),
     )
 }
 
