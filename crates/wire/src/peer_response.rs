@@ -72,21 +72,32 @@ impl ReceivedTask {
 }
 
 /// The members of a status update, as the dialects that name a context have them.
-pub(crate) struct ReceivedStatus<'a, S, M> {
+pub(crate) struct ReceivedStatus<'a, T> {
     pub(crate) task: Option<Text<'a>>,
     pub(crate) context: Option<Text<'a>>,
-    pub(crate) status: Option<v1::Status<S, M>>,
+    pub(crate) status: Option<T>,
     pub(crate) metadata: Option<RawJson<'a>>,
 }
 
-impl<S: StateName, M: TryInto<Message, Error = Violations>> ReceivedStatus<'_, S, M> {
+impl<S: StateName, M: TryInto<Message, Error = Violations>> ReceivedStatus<'_, v1::Status<S, M>> {
     /// `is_final` says whether it is the last update, by the state that it reports.
     pub(crate) fn read(self, is_final: impl FnOnce(State) -> bool) -> Result<PeerResponse, Violations> {
+        self.read_with(is_final, TryInto::try_into)
+    }
+}
+
+impl<T> ReceivedStatus<'_, T> {
+    /// The same for a status that is no JSON.
+    pub(crate) fn read_with(
+        self,
+        is_final: impl FnOnce(State) -> bool,
+        read: impl FnOnce(T) -> Result<Status, Violations>,
+    ) -> Result<PeerResponse, Violations> {
         let mut violations = Violations::default();
         let task = violations.required_id("taskId", self.task, TaskId::parse);
         let context = violations.id("contextId", self.context, ContextId::parse);
         let status = violations.required("status", self.status);
-        let status: Option<Status> = status.and_then(|status| violations.check("status", status.try_into()));
+        let status = status.and_then(|status| violations.check("status", read(status)));
         let metadata = violations.object("metadata", self.metadata);
         violations.finish(task.zip(status).map(|(task, status)| {
             let is_final = is_final(status.state);
@@ -98,23 +109,32 @@ impl<S: StateName, M: TryInto<Message, Error = Violations>> ReceivedStatus<'_, S
 }
 
 /// The members of an artifact update, likewise.
-pub(crate) struct ReceivedArtifact<'a, P> {
+pub(crate) struct ReceivedArtifact<'a, T> {
     pub(crate) task: Option<Text<'a>>,
     pub(crate) context: Option<Text<'a>>,
-    pub(crate) artifact: Option<v1::Artifact<'a, P>>,
+    pub(crate) artifact: Option<T>,
     pub(crate) append: Option<bool>,
     pub(crate) last_chunk: Option<bool>,
     pub(crate) metadata: Option<RawJson<'a>>,
 }
 
-impl<P: TryInto<Part, Error = Violations>> ReceivedArtifact<'_, P> {
+impl<'a, P: TryInto<Part, Error = Violations>> ReceivedArtifact<'a, v1::Artifact<'a, P>> {
     pub(crate) fn read(self) -> Result<PeerResponse, Violations> {
+        self.read_with(TryInto::try_into)
+    }
+}
+
+impl<T> ReceivedArtifact<'_, T> {
+    /// The same for an artifact that is no JSON.
+    pub(crate) fn read_with(
+        self,
+        read: impl FnOnce(T) -> Result<Artifact, Violations>,
+    ) -> Result<PeerResponse, Violations> {
         let mut violations = Violations::default();
         let task = violations.required_id("taskId", self.task, TaskId::parse);
         let context = violations.id("contextId", self.context, ContextId::parse);
         let artifact = violations.required("artifact", self.artifact);
-        let artifact: Option<Artifact> =
-            artifact.and_then(|artifact| violations.check("artifact", artifact.try_into()));
+        let artifact = artifact.and_then(|artifact| violations.check("artifact", read(artifact)));
         let metadata = violations.object("metadata", self.metadata);
         let (append, last) = (self.append.unwrap_or(false), self.last_chunk.unwrap_or(false));
         violations.finish(task.zip(artifact).map(|(task, artifact)| {

@@ -4,12 +4,14 @@ use sabir_model::Timestamp;
 use sabir_proto::prost_types;
 
 pub(crate) fn write_time(time: Timestamp) -> Option<prost_types::Timestamp> {
-    if time == Timestamp::default() {
-        return None;
-    }
+    (time != Timestamp::default()).then(|| write_known_time(time))
+}
+
+/// A time that somebody named, be it the first moment of 1970.
+pub(crate) fn write_known_time(time: Timestamp) -> prost_types::Timestamp {
     let (millis, second) = (time.as_millis(), 1000);
     let nanos = i32::try_from(millis.rem_euclid(second)).expect("less than a thousand") * 1_000_000;
-    Some(prost_types::Timestamp { seconds: millis.div_euclid(second), nanos })
+    prost_types::Timestamp { seconds: millis.div_euclid(second), nanos }
 }
 
 /// Times beyond the years 1 to 9999 become the nearest that there is.

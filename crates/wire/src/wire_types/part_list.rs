@@ -35,7 +35,35 @@ impl<W> Default for DecodedParts<W> {
     }
 }
 
+impl<W> DecodedParts<W> {
+    fn add(&mut self, index: usize, part: Result<model::Part, Violations>) {
+        match part {
+            Ok(part) => self.parts.push(part),
+            Err(_) if self.violations.is_full() => {}
+            Err(inner) => self.violations.add_nested(&format!("[{index}]"), inner),
+        }
+    }
+
+    fn refuse_more(&mut self) {
+        self.parts.clear();
+        self.violations.add("", &format!("must not have more than {MAX_PARTS} parts"));
+    }
+}
+
 impl<W> PartList<'_, W> {
+    /// Parts that are there already, because no text has to be read for them.
+    pub(crate) fn decoded(list: Vec<W>, read: impl Fn(W) -> Result<model::Part, Violations>) -> Self {
+        let mut decoded = DecodedParts::default();
+        let count = list.len();
+        for (index, part) in list.into_iter().take(MAX_PARTS).enumerate() {
+            decoded.add(index, read(part));
+        }
+        if count > MAX_PARTS {
+            decoded.refuse_more();
+        }
+        PartList::Decoded(decoded)
+    }
+
     /// The decoded parts; their violations are added below the member. Parts that are being written are not read back.
     pub(crate) fn read(self, member: &str, violations: &mut Violations) -> Vec<model::Part> {
         let PartList::Decoded(read) = self else { return Vec::new() };
@@ -112,15 +140,10 @@ where
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<Self, A::Error> {
         let mut index = 0usize;
         while let Some(part) = list.next_element::<W>()? {
-            match part.try_into() {
-                Ok(part) => self.parts.push(part),
-                Err(_) if self.violations.is_full() => {}
-                Err(inner) => self.violations.add_nested(&format!("[{index}]"), inner),
-            }
+            self.add(index, part.try_into());
             index += 1;
             if index == MAX_PARTS && list.next_element::<IgnoredAny>()?.is_some() {
-                self.parts.clear();
-                self.violations.add("", &format!("must not have more than {MAX_PARTS} parts"));
+                self.refuse_more();
                 while list.next_element::<IgnoredAny>()?.is_some() {}
                 break;
             }

@@ -65,6 +65,12 @@ impl From<Box<RawValue>> for RawJson<'_> {
     }
 }
 
+impl From<Json> for RawJson<'_> {
+    fn from(json: Json) -> Self {
+        Self(Cow::Owned(json.as_raw().to_owned()))
+    }
+}
+
 impl From<RawJson<'_>> for Json {
     fn from(raw: RawJson<'_>) -> Self {
         Json::from(raw.0.into_owned())
