@@ -63,7 +63,7 @@ pub use request_head::RequestHead;
 pub use responder::{EVENT_STREAM, KEEP_ALIVE, Reply, Responder, SplitTaskReply, TaskEncoder, TaskShape, Wrapper};
 pub use surface::{Endpoint, KnownAgents, Refusal, Surface, locate};
 pub use v01::V01;
-pub use v1::V1;
+pub use v1::{V1, V1Protobuf};
 pub use v03::{V03, V03Proto};
 pub use version::ProtocolVersion;
 

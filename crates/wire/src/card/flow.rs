@@ -30,7 +30,7 @@ pub(super) struct Flow<'a> {
 object! { both Flow<'a> }
 
 /// The one that 1.0 shows.
-pub(super) fn preferred<'f>(flows: impl IntoIterator<Item = &'f model::Flow>) -> Option<&'f model::Flow> {
+pub(crate) fn preferred<'f>(flows: impl IntoIterator<Item = &'f model::Flow>) -> Option<&'f model::Flow> {
     const ORDER: [&str; 5] = ["authorizationCode", "clientCredentials", "deviceCode", "implicit", "password"];
     let rank = |flow: &&model::Flow| ORDER.iter().position(|name| *name == flow.name).unwrap_or(ORDER.len());
     flows.into_iter().min_by_key(rank)

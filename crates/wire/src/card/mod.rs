@@ -23,3 +23,5 @@ pub use payload::{SigningPayload, payloads_to_sign, payloads_to_verify};
 pub use read::read as read_card;
 pub use signed_members::CardMembers;
 pub use write::write_card;
+
+pub(crate) use flow::preferred as preferred_flow;

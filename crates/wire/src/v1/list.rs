@@ -16,20 +16,20 @@ const LARGEST_PAGE: u32 = 100;
 #[serde(remote = "Self", rename_all = "camelCase")]
 pub(super) struct ListParams<'a> {
     #[serde(borrow)]
-    tenant: Option<Text<'a>>,
+    pub(super) tenant: Option<Text<'a>>,
     #[serde(alias = "context_id")]
-    context_id: Option<Text<'a>>,
-    status: Option<EnumValue<'a>>,
+    pub(super) context_id: Option<Text<'a>>,
+    pub(super) status: Option<EnumValue<'a>>,
     #[serde(alias = "page_size")]
-    page_size: Option<Int32>,
+    pub(super) page_size: Option<Int32>,
     #[serde(alias = "page_token")]
-    page_token: Option<Text<'a>>,
+    pub(super) page_token: Option<Text<'a>>,
     #[serde(alias = "history_length")]
-    history_length: Option<Int32>,
+    pub(super) history_length: Option<Int32>,
     #[serde(alias = "status_timestamp_after")]
-    status_timestamp_after: Option<Rfc3339>,
+    pub(super) status_timestamp_after: Option<Rfc3339>,
     #[serde(alias = "include_artifacts")]
-    include_artifacts: Option<bool>,
+    pub(super) include_artifacts: Option<bool>,
 }
 
 /// All four members are always written.

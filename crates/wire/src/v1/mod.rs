@@ -1,4 +1,4 @@
-//! A2A 1.0: ProtoJSON of `lf.a2a.v1`.
+//! A2A 1.0: ProtoJSON of `lf.a2a.v1`, and below `protobuf` the same messages as gRPC has them.
 //!
 //! A member's name says what it holds; there is no `kind`. Enum values have their full names. Empty and unset members
 //! are not written, except where the reference implementation needs them.
@@ -9,6 +9,7 @@ mod list;
 mod message;
 mod names;
 mod part;
+mod protobuf;
 mod push;
 mod request;
 mod send;
@@ -16,6 +17,7 @@ mod task;
 mod task_id;
 
 pub use dialect::V1;
+pub use protobuf::V1Protobuf;
 
 pub(crate) use dialect::BIRTH;
 

@@ -13,26 +13,26 @@ use crate::wire_types::{Int32, Text, Violations, WireList, non_empty, object};
 #[serde(remote = "Self", rename_all = "camelCase")]
 pub(super) struct PushConfig<'a> {
     #[serde(borrow, skip_serializing)]
-    tenant: Option<Text<'a>>,
+    pub(super) tenant: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<Text<'a>>,
+    pub(super) id: Option<Text<'a>>,
     #[serde(alias = "task_id", skip_serializing_if = "Option::is_none")]
-    task_id: Option<Text<'a>>,
+    pub(super) task_id: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    url: Option<Text<'a>>,
+    pub(super) url: Option<Text<'a>>,
     #[serde(skip_serializing)]
-    token: Option<Text<'a>>,
+    pub(super) token: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    authentication: Option<Authentication<'a>>,
+    pub(super) authentication: Option<Authentication<'a>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
-struct Authentication<'a> {
+pub(super) struct Authentication<'a> {
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    scheme: Option<Text<'a>>,
+    pub(super) scheme: Option<Text<'a>>,
     #[serde(skip_serializing)]
-    credentials: Option<Text<'a>>,
+    pub(super) credentials: Option<Text<'a>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -43,18 +43,18 @@ pub(super) struct PushConfigs<'a> {
 }
 
 /// The params of get, list and delete.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
 pub(super) struct PushParams<'a> {
     #[serde(borrow)]
-    tenant: Option<Text<'a>>,
+    pub(super) tenant: Option<Text<'a>>,
     #[serde(alias = "task_id")]
-    task_id: Option<Text<'a>>,
-    id: Option<Text<'a>>,
+    pub(super) task_id: Option<Text<'a>>,
+    pub(super) id: Option<Text<'a>>,
     #[serde(alias = "page_size")]
-    page_size: Option<Int32>,
+    pub(super) page_size: Option<Int32>,
     #[serde(alias = "page_token")]
-    page_token: Option<Text<'a>>,
+    pub(super) page_token: Option<Text<'a>>,
 }
 
 object! { both PushConfig<'a>; both Authentication<'a>; both PushConfigs<'a>; read PushParams<'a> }

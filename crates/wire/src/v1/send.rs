@@ -12,25 +12,25 @@ use crate::{Operation, Strictness};
 #[serde(remote = "Self", rename_all = "camelCase")]
 pub(super) struct SendParams<'a, M> {
     #[serde(borrow)]
-    tenant: Option<Text<'a>>,
-    message: Option<M>,
-    configuration: Option<Configuration<'a>>,
-    metadata: Option<RawJson<'a>>,
+    pub(super) tenant: Option<Text<'a>>,
+    pub(super) message: Option<M>,
+    pub(super) configuration: Option<Configuration<'a>>,
+    pub(super) metadata: Option<RawJson<'a>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
-struct Configuration<'a> {
+pub(super) struct Configuration<'a> {
     #[serde(borrow, default, alias = "accepted_output_modes")]
-    accepted_output_modes: WireList<'a, Text<'a>, String>,
+    pub(super) accepted_output_modes: WireList<'a, Text<'a>, String>,
     #[serde(alias = "task_push_notification_config")]
-    task_push_notification_config: Option<PushConfig<'a>>,
+    pub(super) task_push_notification_config: Option<PushConfig<'a>>,
     #[serde(alias = "history_length")]
-    history_length: Option<Int32>,
+    pub(super) history_length: Option<Int32>,
     #[serde(alias = "return_immediately")]
-    return_immediately: Option<bool>,
+    pub(super) return_immediately: Option<bool>,
     /// The opposite in 0.3; strict reading ignores it.
-    blocking: Option<bool>,
+    pub(super) blocking: Option<bool>,
 }
 
 object! { read SendParams<'a, M>; read Configuration<'a> }

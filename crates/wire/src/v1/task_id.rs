@@ -6,22 +6,22 @@ use serde::Deserialize;
 use crate::task_request::TaskRequest;
 use crate::wire_types::{Int32, RawJson, Text, Violations, object};
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
 pub(crate) struct TaskParams<'a> {
     #[serde(borrow)]
-    tenant: Option<Text<'a>>,
-    id: Option<Text<'a>>,
+    pub(super) tenant: Option<Text<'a>>,
+    pub(super) id: Option<Text<'a>>,
     #[serde(alias = "history_length")]
-    history_length: Option<Int32>,
-    metadata: Option<RawJson<'a>>,
+    pub(super) history_length: Option<Int32>,
+    pub(super) metadata: Option<RawJson<'a>>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(remote = "Self")]
 pub(super) struct ExtendedCardParams<'a> {
     #[serde(borrow)]
-    tenant: Option<Text<'a>>,
+    pub(super) tenant: Option<Text<'a>>,
 }
 
 object! { read TaskParams<'a>; read ExtendedCardParams<'a> }

@@ -7,6 +7,7 @@
 
 mod cards;
 mod messages;
+mod protobuf_v1;
 mod requests;
 
 use super::count;

@@ -270,6 +270,15 @@ pub(super) fn bodies() -> Vec<(TestDialect, Operation, String)> {
     cases().into_iter().filter_map(of_case).collect()
 }
 
+/// The same for answers.
+pub(super) fn answers() -> Vec<(TestDialect, Operation, Value)> {
+    let of_case = |case: Case| {
+        let dialect = case.dialect;
+        case.answers().into_iter().map(move |(operation, answer)| (dialect, operation, answer)).collect::<Vec<_>>()
+    };
+    cases().into_iter().flat_map(of_case).collect()
+}
+
 pub(super) fn card(path: &str) -> Value {
     load(path)
 }

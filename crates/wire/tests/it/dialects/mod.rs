@@ -4,6 +4,7 @@ mod cards;
 mod describe;
 mod golden;
 mod lenient;
+mod protobuf_v1;
 mod raw_json;
 mod refusals;
 mod roundtrip;

@@ -292,7 +292,7 @@ fn part() -> impl Strategy<Value = Part> {
     })
 }
 
-fn message() -> impl Strategy<Value = Message> {
+pub(super) fn message() -> impl Strategy<Value = Message> {
     let parts = proptest::collection::vec(part(), 1..4);
     let ids = (id(), proptest::option::of(id()), proptest::option::of(id()), proptest::collection::vec(id(), 0..3));
     let rest = (proptest::collection::vec(any::<String>(), 0..3), object(), any::<bool>());
@@ -337,7 +337,7 @@ fn status() -> impl Strategy<Value = Status> {
     })
 }
 
-fn task() -> impl Strategy<Value = Task> {
+pub(super) fn task() -> impl Strategy<Value = Task> {
     let lists = (proptest::collection::vec(artifact(), 0..3), proptest::collection::vec(message(), 0..3));
     (id(), id(), status(), lists, object()).prop_map(|(id, context, status, (artifacts, history), metadata)| Task {
         id: TaskId::parse(id).unwrap(),
@@ -357,7 +357,7 @@ fn task() -> impl Strategy<Value = Task> {
     })
 }
 
-fn event() -> impl Strategy<Value = Event> {
+pub(super) fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         (message(), object(), proptest::option::of(message()), time()).prop_map(|(message, metadata, note, time)| {
             Event::Created(Created { message: message.into(), metadata, note: note.map(Into::into), time })
@@ -376,7 +376,7 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-fn push_config() -> impl Strategy<Value = PushConfig> {
+pub(super) fn push_config() -> impl Strategy<Value = PushConfig> {
     let authentication = proptest::option::of(proptest::collection::vec("[A-Z][a-z]{1,5}", 1..3));
     ("[a-z]{1,9}", "[a-z]{1,9}", authentication).prop_map(|(id, task, schemes)| PushConfig {
         id: Some(PushConfigId::parse(id).unwrap()),
