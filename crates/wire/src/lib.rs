@@ -64,7 +64,7 @@ pub use responder::{EVENT_STREAM, KEEP_ALIVE, Reply, Responder, SplitTaskReply, 
 pub use surface::{Endpoint, KnownAgents, Refusal, Surface, locate};
 pub use v01::V01;
 pub use v1::{V1, V1Protobuf};
-pub use v03::{V03, V03Proto};
+pub use v03::{V03, V03Proto, V03Protobuf};
 pub use version::ProtocolVersion;
 
 /// The dialect of tasks that are made without a wire, by a program that calls the engine itself: the newest.

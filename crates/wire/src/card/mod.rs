@@ -25,3 +25,4 @@ pub use signed_members::CardMembers;
 pub use write::write_card;
 
 pub(crate) use flow::preferred as preferred_flow;
+pub(crate) use read::Addresses;

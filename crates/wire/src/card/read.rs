@@ -68,27 +68,48 @@ fn read_interfaces(card: &mut Card<'_>, violations: &mut Violations) -> Vec<mode
         let listed = WireList::<_, ()>::Wire(listed);
         return listed.read_each("supportedInterfaces", violations, read_interface);
     }
-    // Before 0.3 a card could leave its version out; such a peer is tried with 0.2 first.
-    let version = non_empty(card.protocol_version.take()).unwrap_or_else(|| "0.2".to_owned());
-    let version = version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
-    // Every interface gets a copy of it.
-    if version.len() > LONGEST_VERSION {
-        violations.add("protocolVersion", "is no version of the protocol");
-        return Vec::new();
-    }
-    let Some(url) = violations.required_text("url", card.url.take()) else { return Vec::new() };
-    let binding = non_empty(card.preferred_transport.take()).unwrap_or_else(|| "JSONRPC".to_owned());
-    let mut known: HashSet<[Text<'_>; 2]> = HashSet::from([[url.clone().into(), binding.clone().into()]]);
-    let mut interfaces = vec![model::Interface { url, binding, version: version.clone(), tenant: None }];
-    for other in card.additional_interfaces.take().unwrap_or_default() {
-        let (Some(url), Some(binding)) = (other.url, other.transport) else { continue };
-        if known.insert([url.clone(), binding.clone()])
-            && let (Some(url), Some(binding)) = (non_empty(Some(url)), non_empty(Some(binding)))
-        {
-            interfaces.push(model::Interface { url, binding, version: version.clone(), tenant: None });
+    let others = card.additional_interfaces.take().unwrap_or_default().into_iter();
+    let addresses = Addresses {
+        version: card.protocol_version.take(),
+        url: card.url.take(),
+        transport: card.preferred_transport.take(),
+        others: others.filter_map(|other| other.url.zip(other.transport)).collect(),
+    };
+    addresses.read(violations)
+}
+
+/// Where the agent of a card of 0.x is reached.
+pub(crate) struct Addresses<'a> {
+    pub(crate) version: Option<Text<'a>>,
+    pub(crate) url: Option<Text<'a>>,
+    pub(crate) transport: Option<Text<'a>>,
+    /// URL and transport of each additional interface.
+    pub(crate) others: Vec<(Text<'a>, Text<'a>)>,
+}
+
+impl Addresses<'_> {
+    pub(crate) fn read(self, violations: &mut Violations) -> Vec<model::Interface> {
+        // Before 0.3 a card could leave its version out; such a peer is tried with 0.2 first.
+        let version = non_empty(self.version).unwrap_or_else(|| "0.2".to_owned());
+        let version = version.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
+        // Every interface gets a copy of it.
+        if version.len() > LONGEST_VERSION {
+            violations.add("protocolVersion", "is no version of the protocol");
+            return Vec::new();
         }
+        let Some(url) = violations.required_text("url", self.url) else { return Vec::new() };
+        let binding = non_empty(self.transport).unwrap_or_else(|| "JSONRPC".to_owned());
+        let mut known: HashSet<[Text<'_>; 2]> = HashSet::from([[url.clone().into(), binding.clone().into()]]);
+        let mut interfaces = vec![model::Interface { url, binding, version: version.clone(), tenant: None }];
+        for (url, binding) in self.others {
+            if known.insert([url.clone(), binding.clone()])
+                && let (Some(url), Some(binding)) = (non_empty(Some(url)), non_empty(Some(binding)))
+            {
+                interfaces.push(model::Interface { url, binding, version: version.clone(), tenant: None });
+            }
+        }
+        interfaces
     }
-    interfaces
 }
 
 fn read_interface(interface: Interface<'_>) -> Result<model::Interface, Violations> {

@@ -85,7 +85,8 @@ pub(crate) fn read_nested(data: RawJson<'_>) -> RawJson<'_> {
     }
 }
 
-fn flagged(metadata: Option<&Json>) -> Box<RawValue> {
+/// The metadata of a part whose data is wrapped.
+pub(super) fn flagged(metadata: Option<&Json>) -> Box<RawValue> {
     // A flag that the caller wrote is removed, so that there is one flag.
     let members = metadata.filter(|json| json.is_object()).map(|json| Unflagged::of(json.as_str()).members);
     let members = members.unwrap_or_default();

@@ -14,22 +14,22 @@ use crate::wire_types::{Text, Violations, WireList, non_empty, object};
 #[serde(remote = "Self", rename_all = "camelCase")]
 pub(crate) struct PushConfig<'a> {
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    id: Option<Text<'a>>,
+    pub(super) id: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    url: Option<Text<'a>>,
+    pub(super) url: Option<Text<'a>>,
     #[serde(skip_serializing)]
-    token: Option<Text<'a>>,
+    pub(super) token: Option<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    authentication: Option<Authentication<'a>>,
+    pub(super) authentication: Option<Authentication<'a>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
-struct Authentication<'a> {
+pub(super) struct Authentication<'a> {
     #[serde(borrow, default)]
-    schemes: WireList<'a, Text<'a>, String>,
+    pub(super) schemes: WireList<'a, Text<'a>, String>,
     #[serde(skip_serializing)]
-    credentials: Option<Text<'a>>,
+    pub(super) credentials: Option<Text<'a>>,
 }
 
 /// The config as it is set and answered.

@@ -12,28 +12,28 @@ use crate::{Operation, Strictness, json};
 #[derive(Debug, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
 pub(super) struct SendParams<'a, M> {
-    message: Option<M>,
+    pub(super) message: Option<M>,
     /// The protobuf name of `message`, in ProtoJSON.
-    request: Option<M>,
+    pub(super) request: Option<M>,
     #[serde(borrow)]
-    configuration: Option<Configuration<'a>>,
-    metadata: Option<RawJson<'a>>,
+    pub(super) configuration: Option<Configuration<'a>>,
+    pub(super) metadata: Option<RawJson<'a>>,
 }
 
 /// ProtoJSON calls the webhook `pushNotification`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
-struct Configuration<'a> {
+pub(super) struct Configuration<'a> {
     #[serde(borrow, default, alias = "accepted_output_modes")]
-    accepted_output_modes: WireList<'a, Text<'a>, String>,
+    pub(super) accepted_output_modes: WireList<'a, Text<'a>, String>,
     #[serde(alias = "pushNotification", alias = "push_notification")]
-    push_notification_config: Option<PushConfig<'a>>,
+    pub(super) push_notification_config: Option<PushConfig<'a>>,
     #[serde(alias = "history_length")]
-    history_length: Option<Int32>,
-    blocking: Option<bool>,
+    pub(super) history_length: Option<Int32>,
+    pub(super) blocking: Option<bool>,
     /// The opposite in 1.0; strict reading ignores it.
     #[serde(alias = "return_immediately")]
-    return_immediately: Option<bool>,
+    pub(super) return_immediately: Option<bool>,
 }
 
 object! { read SendParams<'a, M>; read Configuration<'a> }

@@ -107,6 +107,6 @@ fn read_task_request(params: &str, strictness: Strictness) -> Result<TaskRequest
 }
 
 /// In proto3 a number cannot be missing, so 0 means that there is no limit.
-fn limit(history: Option<u32>) -> Option<u32> {
+pub(crate) fn limit(history: Option<u32>) -> Option<u32> {
     history.filter(|length| *length != 0)
 }

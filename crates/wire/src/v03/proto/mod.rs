@@ -13,4 +13,7 @@ mod task_id;
 
 pub use dialect::V03Proto;
 
+pub(super) use dialect::limit;
+pub(super) use push::{CreateParams, PushParams, TaskPushConfig, config_name};
 pub(crate) use request::write_call as write_proto_call;
+pub(super) use task_id::TaskParams;

@@ -12,38 +12,38 @@ const CONFIGS: &str = "/pushNotificationConfigs";
 /// The config as it is set and answered.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
-pub(super) struct TaskPushConfig<'a> {
+pub(crate) struct TaskPushConfig<'a> {
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    name: Option<Text<'a>>,
+    pub(crate) name: Option<Text<'a>>,
     #[serde(alias = "push_notification_config", skip_serializing_if = "Option::is_none")]
-    push_notification_config: Option<PushConfig<'a>>,
+    pub(crate) push_notification_config: Option<PushConfig<'a>>,
 }
 
 /// The params of a set: the config inside a request, or the config alone.
 #[derive(Debug, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
-pub(super) struct CreateParams<'a> {
+pub(crate) struct CreateParams<'a> {
     #[serde(borrow)]
-    parent: Option<Text<'a>>,
+    pub(crate) parent: Option<Text<'a>>,
     #[serde(alias = "config_id")]
-    config_id: Option<Text<'a>>,
-    config: Option<TaskPushConfig<'a>>,
-    name: Option<Text<'a>>,
+    pub(crate) config_id: Option<Text<'a>>,
+    pub(crate) config: Option<TaskPushConfig<'a>>,
+    pub(crate) name: Option<Text<'a>>,
     #[serde(alias = "push_notification_config")]
-    push_notification_config: Option<PushConfig<'a>>,
+    pub(crate) push_notification_config: Option<PushConfig<'a>>,
 }
 
 /// The params of get and delete, which use `name`, and of list, which uses `parent`.
 #[derive(Debug, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
-pub(super) struct PushParams<'a> {
+pub(crate) struct PushParams<'a> {
     #[serde(borrow)]
-    name: Option<Text<'a>>,
-    parent: Option<Text<'a>>,
+    pub(crate) name: Option<Text<'a>>,
+    pub(crate) parent: Option<Text<'a>>,
     #[serde(alias = "page_size")]
-    page_size: Option<Int32>,
+    pub(crate) page_size: Option<Int32>,
     #[serde(alias = "page_token")]
-    page_token: Option<Text<'a>>,
+    pub(crate) page_token: Option<Text<'a>>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -56,7 +56,7 @@ pub(super) struct PushConfigs<'a> {
 object! { both TaskPushConfig<'a>; read CreateParams<'a>; read PushParams<'a>; both PushConfigs<'a> }
 
 impl CreateParams<'_> {
-    pub(super) fn into_call(self) -> Result<PushCall, Violations> {
+    pub(crate) fn into_call(self) -> Result<PushCall, Violations> {
         let mut violations = Violations::default();
         let alone = TaskPushConfig { name: self.name, push_notification_config: self.push_notification_config };
         let (member, config) = match self.config {
@@ -79,15 +79,15 @@ impl CreateParams<'_> {
 }
 
 impl PushParams<'_> {
-    pub(super) fn into_get(self) -> Result<PushCall, Violations> {
+    pub(crate) fn into_get(self) -> Result<PushCall, Violations> {
         self.one(|task, config| PushCall::Get { agent: None, task, config })
     }
 
-    pub(super) fn into_delete(self) -> Result<PushCall, Violations> {
+    pub(crate) fn into_delete(self) -> Result<PushCall, Violations> {
         self.one(|task, config| PushCall::Delete { agent: None, task, config })
     }
 
-    pub(super) fn into_list(self) -> Result<PushCall, Violations> {
+    pub(crate) fn into_list(self) -> Result<PushCall, Violations> {
         let mut violations = Violations::default();
         let parent = violations.required("parent", self.parent);
         let parent = parent.and_then(|parent| violations.check("parent", read_name(&parent)));
@@ -104,9 +104,13 @@ impl PushParams<'_> {
     }
 }
 
+pub(crate) fn config_name(task: &str, id: &str) -> String {
+    format!("tasks/{task}{CONFIGS}/{id}")
+}
+
 struct ResourceName {
     task: TaskId,
-    config: Option<PushConfigId>,
+    pub(crate) config: Option<PushConfigId>,
 }
 
 /// `tasks/ID`, `tasks/ID/pushNotificationConfigs` or `tasks/ID/pushNotificationConfigs/ID`.
@@ -127,7 +131,7 @@ impl<'a> From<&'a model::PushConfig> for TaskPushConfig<'a> {
     fn from(config: &'a model::PushConfig) -> Self {
         let name = config.task.as_ref().zip(config.id.as_ref());
         TaskPushConfig {
-            name: name.map(|(task, id)| format!("tasks/{task}{CONFIGS}/{id}").into()),
+            name: name.map(|(task, id)| config_name(task.as_str(), id.as_str()).into()),
             push_notification_config: Some(config.into()),
         }
     }

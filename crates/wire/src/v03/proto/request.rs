@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::super::dialect::no_list;
 use super::super::request::{Configuration, PushConfig, SendRequest};
 use super::message::Message;
+use super::push::config_name;
 use crate::json;
 use crate::peer::PeerCall;
 use crate::wire_types::raw_json;
@@ -57,7 +58,7 @@ pub(crate) fn write_call(peer: &PeerCall<'_>, out: &mut Vec<u8>) -> Result<(), E
                 parent: format!("tasks/{task}"),
                 config_id: id,
                 config: TaskPushConfig {
-                    name: id.map(|id| format!("tasks/{task}/pushNotificationConfigs/{id}")),
+                    name: id.map(|id| config_name(task, id)),
                     push_notification_config: PushConfig::of(config),
                 },
             };

@@ -9,12 +9,12 @@ use crate::wire_types::{Int32, Text, Violations, object};
 
 #[derive(Debug, Deserialize)]
 #[serde(remote = "Self", rename_all = "camelCase")]
-pub(super) struct TaskParams<'a> {
+pub(crate) struct TaskParams<'a> {
     #[serde(borrow)]
-    name: Option<Text<'a>>,
-    id: Option<Text<'a>>,
+    pub(crate) name: Option<Text<'a>>,
+    pub(crate) id: Option<Text<'a>>,
     #[serde(alias = "history_length")]
-    history_length: Option<Int32>,
+    pub(crate) history_length: Option<Int32>,
 }
 
 object! { read TaskParams<'a> }
