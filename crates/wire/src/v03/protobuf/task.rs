@@ -63,13 +63,12 @@ pub(super) fn write_artifact(artifact: &model::Artifact) -> v03::Artifact {
 
 pub(super) fn read_task(task: v03::Task) -> Result<model::Task, Violations> {
     let mut violations = Violations::default();
-    let status = violations.required("status", task.status);
     let artifacts = WireList::<_, ()>::Wire(task.artifacts);
     let history = WireList::<_, ()>::Wire(task.history);
     let received = ReceivedTask {
         id: violations.required_id("id", present(task.id), TaskId::parse),
         context: violations.id("contextId", present(task.context_id), ContextId::parse),
-        status: status.and_then(|status| violations.check("status", read_status(status))),
+        status: violations.required("status", task.status).and_then(|s| violations.check("status", read_status(s))),
         artifacts: artifacts.read_each("artifacts", &mut violations, read_artifact),
         history: history.read_each("history", &mut violations, read_message),
         metadata: read_metadata(task.metadata, &mut violations),

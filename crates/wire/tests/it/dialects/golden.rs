@@ -279,6 +279,16 @@ pub(super) fn answers() -> Vec<(TestDialect, Operation, Value)> {
     cases().into_iter().flat_map(of_case).collect()
 }
 
+/// Every exchange of 0.3 over HTTP: the request with its path, and what it is answered.
+pub(super) fn exchanges_of_0_3() -> Vec<(String, Operation, Value, Vec<(Operation, Value)>)> {
+    let cases = cases().into_iter().filter(|case| case.dialect == TestDialect::V03Proto && !case.is_push);
+    let of_case = |case: Case| {
+        let request = case.request.clone()?;
+        Some((case.name.clone(), operation_of_path(&request)?, request, case.answers()))
+    };
+    cases.filter_map(of_case).collect()
+}
+
 pub(super) fn card(path: &str) -> Value {
     load(path)
 }

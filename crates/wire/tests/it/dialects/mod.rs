@@ -8,6 +8,7 @@ mod protobuf_v1;
 mod raw_json;
 mod refusals;
 mod roundtrip;
+mod v03_protobuf;
 
 use sabir_model::{Call, Error};
 use sabir_wire::{JsonDialect, Operation, Payload, PeerResponse, Strictness, V01, V1, V03, V03Proto};
