@@ -10,9 +10,10 @@ use crate::command;
 use crate::workspace::Workspace;
 
 /// A crate and the crates of ours that it may know.
-const ALLOWED: [(&str, &[&str]); 12] = [
+const ALLOWED: [(&str, &[&str]); 13] = [
     ("sabir-model", &[]),
     ("sabir-proto", &[]),
+    ("sabir-proto-generator", &[]),
     ("sabir-wire", &["sabir-model", "sabir-proto"]),
     ("sabir-store", &["sabir-model"]),
     ("sabir-engine", &["sabir-model", "sabir-store"]),

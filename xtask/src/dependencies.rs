@@ -29,7 +29,11 @@ const LICENCES: [&str; 9] = [
 ];
 
 /// Crates that are there twice, and why nothing can be done about it.
-const DOUBLED: [(&str, &str); 1] = [("syn", "derive macros move to version 3 one by one; it is not in the binary")];
+const DOUBLED: [(&str, &str); 3] = [
+    ("syn", "derive macros move to version 3 one by one; it is not in the binary"),
+    ("hashbrown", "prost-build has an older one, and only the generator of the gRPC messages uses that"),
+    ("foldhash", "of that hashbrown"),
+];
 
 /// Dependencies that no line of ours names, and what they are for.
 const UNNAMED: [(&str, &str); 0] = [];

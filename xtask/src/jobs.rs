@@ -11,6 +11,8 @@ pub enum TestJob {
     Arrows,
     Dependencies,
     Publishing,
+    /// Committed code that was generated.
+    Generated,
     Compatibility,
     Workspace,
     /// The tests of the crates that start no process.
@@ -35,6 +37,7 @@ impl TestJob {
             TestJob::Arrows => "arrows".to_owned(),
             TestJob::Dependencies => "dependencies".to_owned(),
             TestJob::Publishing => "publishing".to_owned(),
+            TestJob::Generated => "generated".to_owned(),
             TestJob::Compatibility => "compatibility".to_owned(),
             TestJob::Workspace => "workspace".to_owned(),
             TestJob::QuickTests => "quick-tests".to_owned(),
@@ -54,6 +57,7 @@ pub fn check() -> Vec<TestJob> {
         TestJob::Arrows,
         TestJob::Dependencies,
         TestJob::Publishing,
+        TestJob::Generated,
         TestJob::Compatibility,
     ]
 }

@@ -13,6 +13,7 @@ mod arrows;
 mod bench;
 mod compatibility;
 mod dependencies;
+mod generated;
 mod lints;
 mod workspace_tests;
 
@@ -49,7 +50,8 @@ use crate::jobs::TestJob;
 const HELP: &str = "\
 The checks and suites of Sabir.
 
-  cargo xtask check           format, lints, who may know whom, foreign crates, publishing, and the promises
+  cargo xtask check           format, lints, who may know whom, foreign crates, publishing, generated code, and the promises
+  cargo xtask generate        write the Rust code of the .proto files again
   cargo xtask compatibility   write docs/internals/promises.md from the tests
   cargo xtask test            every suite against real parts; sets up what is missing; then looks for what is left behind
   cargo xtask test NAME...    only the suites whose name contains one of the words, such as `clients`, `servers` or
@@ -66,6 +68,9 @@ fn main() -> ExitCode {
         [] | ["help" | "--help" | "-h"] => {
             println!("{}", help());
             return ExitCode::SUCCESS;
+        }
+        ["generate"] => {
+            return done(workspace::Workspace::load().and_then(|workspace| generated::write(&workspace)));
         }
         ["compatibility"] => {
             return done(workspace::Workspace::load().and_then(|workspace| compatibility::write(&workspace)));

@@ -16,7 +16,7 @@ use crate::leftovers::StateBefore;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 use crate::{
-    agents, arrows, client, compatibility, dependencies, documents, identity_provider, lints, publishing,
+    agents, arrows, client, compatibility, dependencies, documents, generated, identity_provider, lints, publishing,
     sdk_server_suite, server, setup, setup_program, workspace_tests,
 };
 
@@ -51,6 +51,7 @@ fn one(workspace: &Workspace, shared: &mut SharedSetup, job: &TestJob) -> Result
         TestJob::Arrows => Ok(report_faults(&arrows::broken(workspace)?)),
         TestJob::Dependencies => Ok(report_faults(&dependencies::faults(workspace)?)),
         TestJob::Publishing => Ok(report_faults(&publishing::faults(&workspace.metadata))),
+        TestJob::Generated => Ok(report_faults(&generated::faults(workspace)?)),
         TestJob::Compatibility => Ok(report_faults(&compatibility::faults(workspace)?)),
         TestJob::Workspace => workspace_tests::all(workspace),
         TestJob::QuickTests => workspace_tests::quick(workspace),

@@ -186,6 +186,11 @@ impl Subscription {
         self.born
     }
 
+    /// The number of the first frame; each further one has the next number. Only before anything was read.
+    pub fn first_number(&self) -> Seq {
+        if self.snapshot.is_some() { self.cursor } else { self.cursor + 1 }
+    }
+
     /// The whole task, at least up to the last event that was read. An approver's stream has it only where the task ends with
     /// the question, since there is more in it later than its reader may see.
     pub fn whole(&self) -> Option<Arc<Task>> {

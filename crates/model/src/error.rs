@@ -92,6 +92,12 @@ pub enum Error {
     PathNotFound(String),
     #[error("this path does not take {0}")]
     VerbNotAllowed(String),
+    /// The caller has set a time for its call, and that is over. What the call has begun goes on.
+    #[error("the deadline of the call is over")]
+    DeadlineExceeded,
+    /// The answer holds something for which the binding of the caller has no form. Others show it.
+    #[error("{0}")]
+    Unrepresentable(String),
     /// Ours, not theirs: logged in full, told to nobody.
     #[error("internal error")]
     Internal(#[source] BoxError),
@@ -147,6 +153,8 @@ impl Error {
             Error::BrokenBody(_) => "body is broken",
             Error::PathNotFound(_) => "path not found",
             Error::VerbNotAllowed(_) => "verb is not allowed",
+            Error::DeadlineExceeded => "deadline of the caller",
+            Error::Unrepresentable(_) => "answer does not fit the binding",
             Error::Internal(_) => "internal error",
         }
     }

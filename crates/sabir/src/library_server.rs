@@ -11,9 +11,9 @@ use sabir_outbound::EgressPolicy;
 use sabir_outbound::jose::CardKey;
 use sabir_outbound::webhooks::{DispatcherSettings, SealKey, Signer, SigningKey};
 use sabir_server::{
-    AddressRange, AdminAccess, App, AuthSettings, CardSettings, CatalogueAccess, CorsSettings, HostCheck, HostName,
-    Listeners, PeerLimit, RESERVED_AGENT_IDS, RequestLimits, ServerSettings, Service, Timeouts, TrustedProxies,
-    is_path_segment,
+    AddressRange, AdminAccess, App, AuthSettings, CardSettings, CatalogueAccess, CorsSettings, GrpcAddress, HostCheck,
+    HostName, Listeners, PeerLimit, RESERVED_AGENT_IDS, RequestLimits, ServerSettings, Service, Timeouts,
+    TrustedProxies, is_path_segment,
 };
 use sabir_store::{Durability, MemoryStore, Outbox, SqliteStore, Store};
 use tokio::sync::watch;
@@ -313,6 +313,10 @@ impl Server {
                 catalogue: match self.public_url {
                     Some(_) => CatalogueAccess::Everybody,
                     None => CatalogueAccess::Callers,
+                },
+                grpc: match self.public_url {
+                    Some(_) => GrpcAddress::Unknown,
+                    None => GrpcAddress::OfBase,
                 },
                 base: self.public_url.or_else(|| first.map(|address| format!("http://{address}"))),
                 default_format: sabir_wire::CardFormat::Hybrid,

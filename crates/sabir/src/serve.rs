@@ -17,8 +17,8 @@ use sabir_outbound::jose::CardKey;
 use sabir_outbound::webhooks::{DispatcherSettings, SealKey, Signer, SigningKey};
 use sabir_server::{
     AddressRange, AdminAccess, ApiKey, App, AuthSettings, CardSettings, CatalogueAccess, CertificateGrant,
-    CorsSettings, Credential, HostCheck, HostName, Listeners, PeerLimit, RequestLimits, ServerSettings, Timeouts, Tls,
-    TrustedProxies,
+    CorsSettings, Credential, GrpcAddress, HostCheck, HostName, Listeners, PeerLimit, RequestLimits, ServerSettings,
+    Timeouts, Tls, TrustedProxies,
 };
 use sabir_store::{AuditLog, MemoryStore, Outbox, SqliteStore, Store};
 use tokio::sync::{Notify, watch};
@@ -342,6 +342,11 @@ fn server_settings(config: &Config, max_connections: usize, addresses: &[SocketA
             documentation_url: card.documentation_url.clone(),
             icon_url: card.icon_url.clone(),
             base: public_base(config, addresses),
+            grpc: match (&config.server.public_grpc, &config.server.public_url) {
+                (Some(address), _) => GrpcAddress::At(address.clone()),
+                (None, Some(_)) => GrpcAddress::Unknown,
+                (None, None) => GrpcAddress::OfBase,
+            },
             default_format: match card.profile {
                 config::CardProfile::A2a if card.pure => sabir_wire::CardFormat::V1,
                 config::CardProfile::A2a => sabir_wire::CardFormat::Hybrid,

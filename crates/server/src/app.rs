@@ -82,6 +82,34 @@ pub struct CorsSettings {
     pub origins: Vec<String>,
 }
 
+/// What the cards say of gRPC, whose addresses have no path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum GrpcAddress {
+    /// The host and port where clients reach this server by HTTP, since that is this server itself.
+    OfBase,
+    /// `host:port`.
+    At(String),
+    /// Something stands in front that may or may not pass gRPC on, so the cards do not promise it.
+    Unknown,
+}
+
+impl GrpcAddress {
+    /// `host:port`, if it is known.
+    pub(crate) fn authority(&self, base: &str) -> Option<String> {
+        match self {
+            GrpcAddress::At(address) => Some(address.clone()),
+            GrpcAddress::Unknown => None,
+            GrpcAddress::OfBase => {
+                let (scheme, authority) = base.split_once("://")?;
+                let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| !port.ends_with(']'));
+                let port = if scheme == "https" { 443 } else { 80 };
+                let is_plain = !authority.contains('/');
+                is_plain.then(|| if has_port { authority.to_owned() } else { format!("{authority}:{port}") })
+            }
+        }
+    }
+}
+
 /// What the card of the server says beside what its agents say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CardSettings {
@@ -94,6 +122,8 @@ pub struct CardSettings {
     pub icon_url: Option<String>,
     /// Where clients reach this server; `None`: where the request says that it came to.
     pub base: Option<String>,
+    /// Where clients reach it over gRPC.
+    pub grpc: GrpcAddress,
     /// For clients that name no version.
     pub default_format: CardFormat,
     pub max_age: Duration,

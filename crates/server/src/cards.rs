@@ -135,6 +135,22 @@ impl Cards {
         format!("{}://{}", Scheme::of(&parts.extensions), host.map_or("localhost", |host| host.text))
     }
 
+    /// gRPC has no paths for agents. 1.0 names the agent in each request; 0.3 cannot, so it reaches the default one alone.
+    fn grpc_interfaces(&self, base: &str, agent: Option<&AgentId>) -> Vec<Interface> {
+        let Some(url) = self.settings.grpc.authority(base) else { return Vec::new() };
+        let interface = |version: &str, tenant: Option<&AgentId>| Interface {
+            url: url.clone(),
+            binding: "GRPC".into(),
+            version: version.into(),
+            tenant: tenant.map(AgentId::to_string),
+        };
+        let mut interfaces = vec![interface("1.0", agent)];
+        if agent.is_none() || agent == self.default.as_ref() {
+            interfaces.push(interface("0.3", None));
+        }
+        interfaces
+    }
+
     /// Shows those that pass `is_shown`.
     fn card(&self, base: &str, agent: Option<&AgentId>, is_shown: impl Fn(&Hosted) -> bool) -> Card {
         let settings = &self.settings;
@@ -164,7 +180,7 @@ impl Cards {
             }),
             documentation_url: settings.documentation_url.clone(),
             icon_url: settings.icon_url.clone(),
-            interfaces: interfaces(&place),
+            interfaces: interfaces(&place, self.grpc_interfaces(base, agent)),
             capabilities: Capabilities {
                 streaming: reached.map(|about| about.streaming == Streaming::Offered),
                 push_notifications: Some(self.engine.offers_webhooks()),
@@ -194,21 +210,20 @@ impl Cards {
 
 /// Clients take the first interface of a binding, so 1.0 comes before 0.3, and the address that the card calls its own
 /// before others that do the same.
-fn interfaces(place: &str) -> Vec<Interface> {
+fn interfaces(place: &str, grpc: Vec<Interface>) -> Vec<Interface> {
     let interface = |path: &str, binding: &str, version: &str| Interface {
         url: format!("{place}{path}"),
         binding: binding.into(),
         version: version.into(),
         tenant: None,
     };
-    vec![
-        interface("/a2a/jsonrpc", "JSONRPC", "1.0"),
-        interface("/a2a/rest", "HTTP+JSON", "1.0"),
-        interface("/a2a/jsonrpc", "JSONRPC", "0.3"),
-        interface("/a2a/rest", "HTTP+JSON", "0.3"),
-        interface("/a2a", "JSONRPC", "0.3"),
-        interface("/", "JSONRPC", "0.3"),
-    ]
+    let (newest, older): (Vec<_>, Vec<_>) = grpc.into_iter().partition(|interface| interface.version == "1.0");
+    let mut all = vec![interface("/a2a/jsonrpc", "JSONRPC", "1.0"), interface("/a2a/rest", "HTTP+JSON", "1.0")];
+    all.extend(newest);
+    all.extend([interface("/a2a/jsonrpc", "JSONRPC", "0.3"), interface("/a2a/rest", "HTTP+JSON", "0.3")]);
+    all.extend(older);
+    all.extend([interface("/a2a", "JSONRPC", "0.3"), interface("/", "JSONRPC", "0.3")]);
+    all
 }
 
 /// Each once, and what this server itself can. Required is what the one who is reached requires.

@@ -12,9 +12,10 @@ use crate::host::Authority;
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
 /// Beside these, those that API keys are shown in.
-const HEADERS: &str = "Content-Type, Accept, Authorization, A2A-Version, A2A-Extensions, X-A2A-Extensions, Last-Event-ID, Idempotency-Key, Sabir-Push-Events, X-Request-Id";
-const EXPOSED: HeaderValue =
-    HeaderValue::from_static("A2A-Extensions, X-A2A-Extensions, ETag, Retry-After, WWW-Authenticate, X-Request-Id");
+const HEADERS: &str = "Content-Type, Accept, Authorization, A2A-Version, A2A-Extensions, X-A2A-Extensions, Last-Event-ID, Idempotency-Key, Sabir-Push-Events, X-Request-Id, X-Grpc-Web, Grpc-Timeout, X-User-Agent";
+const EXPOSED: HeaderValue = HeaderValue::from_static(
+    "A2A-Extensions, X-A2A-Extensions, ETag, Retry-After, WWW-Authenticate, X-Request-Id, Grpc-Status, Grpc-Message, Grpc-Status-Details-Bin, First-Event-Id",
+);
 const ONE_DAY: HeaderValue = HeaderValue::from_static("86400");
 
 /// What the origin of a request means.
@@ -131,7 +132,7 @@ mod tests {
         assert!(preflight(&Method::OPTIONS, &asks, [].into_iter()).is_none());
         asks.insert(header::ACCESS_CONTROL_REQUEST_METHOD, HeaderValue::from_static("POST"));
         assert!(preflight(&Method::POST, &asks, [].into_iter()).is_none());
-        for (keys, end) in [(&[][..], "X-Request-Id"), (&["x-api-key", "x-other-key"], "x-api-key, x-other-key")] {
+        for (keys, end) in [(&[][..], "X-User-Agent"), (&["x-api-key", "x-other-key"], "x-api-key, x-other-key")] {
             let response = preflight(&Method::OPTIONS, &asks, keys.iter().copied()).unwrap();
             let allowed = response.headers()[header::ACCESS_CONTROL_ALLOW_HEADERS].to_str().unwrap();
             assert!(allowed.contains(", Authorization, ") && allowed.ends_with(end), "{allowed}");

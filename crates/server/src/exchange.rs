@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version, header};
 use sabir_engine::Answer;
-use sabir_model::{Call, Caller, Error};
-use sabir_wire::{CardFormat, Decoded, EVENT_STREAM, Reply, RequestHead, Responder, SplitTaskReply, Surface, locate};
+use sabir_model::{Call, Caller, Error, Seq};
+use sabir_wire::grpc::GrpcService;
+use sabir_wire::{CardFormat, Decoded, EVENT_STREAM, Endpoint, Reply, RequestHead, Responder, Surface, locate};
 
 use crate::app::App;
 use crate::auth::Peer;
@@ -18,6 +19,7 @@ use crate::budget::SMALL;
 use crate::connections::Exchange;
 use crate::cors::{self, RequestOrigin};
 use crate::extensions::listed;
+use crate::grpc::{self, GrpcHead, trailers_of};
 use crate::host::Authority;
 use crate::incoming::{BodyLimits, BodySource, Received, RequestBody};
 use crate::pieces::{Large, Pieces};
@@ -25,6 +27,9 @@ use crate::request_id::{self, X_REQUEST_ID};
 use crate::stream::Frames;
 use crate::tls::PeerCertificate;
 use crate::{admin, auth, encoded_tasks, extensions, home, host, operations};
+
+/// The number of the first frame of a gRPC stream.
+const FIRST_EVENT_ID: HeaderName = HeaderName::from_static("first-event-id");
 
 /// How often an answer looks whether there is memory again.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -139,6 +144,9 @@ impl App {
             }
             Surface::Health => return operations::alive(),
             Surface::Ready => return operations::ready(&app.engine).await,
+            Surface::GrpcService(service) if service != GrpcService::Reflection => {
+                return self.grpc_health(parts, asking, service).await;
+            }
             Surface::Catalogue => match app.cards.public_catalogue(parts, host, &listed) {
                 Some(catalogue) => return catalogue,
                 None => Surface::Catalogue,
@@ -173,15 +181,39 @@ impl App {
             }
             Surface::Health => return operations::alive(),
             Surface::Ready => return operations::ready(&app.engine).await,
+            surface @ Surface::GrpcService(_) => return self.grpc_reflection(parts, asking, &surface, &head),
         };
-        let body = match self.receive(parts, asking).await {
+        let grpc = match &endpoint {
+            Endpoint::Grpc(_) => match GrpcHead::read(parts) {
+                Ok(grpc) => Some(grpc),
+                Err(error) => return not_grpc(&error),
+            },
+            _ => None,
+        };
+        let received = self.receive(parts, asking, grpc.as_ref()).await;
+        let body = match received.and_then(|body| self.weigh(&endpoint, body)) {
             Ok(body) => body,
-            Err(error) => return self.refuse(parts, &endpoint.responder(&head), &error),
+            Err(error) => return grpc::finish(grpc, self.refuse(parts, &endpoint.responder(&head), &error)),
         };
         let Decoded { call, responder } = endpoint.decode(&head, &body, app.settings.compat, &agents);
         let responder = responder.into_owned();
         // A call may take hours; what it was read from is not needed any more.
         drop(body);
+        let response =
+            self.answer_call(parts, host, caller, call, responder, grpc.and_then(|grpc| grpc.deadline)).await;
+        grpc::finish(grpc, response)
+    }
+
+    async fn answer_call(
+        &self,
+        parts: &Parts,
+        host: Option<Authority<'_>>,
+        caller: Caller,
+        call: Result<Call, Error>,
+        responder: Responder<'static>,
+        deadline: Option<tokio::time::Instant>,
+    ) -> Response<Body> {
+        let app = &*self.inner;
         if let Ok(Call::ExtendedCard { agent }) = &call
             && app.auth.is_required()
         {
@@ -190,7 +222,41 @@ impl App {
                 Err(error) => self.refuse(parts, &responder, &error),
             };
         }
-        self.call(parts, caller, call, responder).await
+        let Some(time) = deadline else { return self.call(parts, caller, call, responder, None).await };
+        // The call ends then; the task goes on.
+        let called = tokio::time::timeout_at(time, self.call(parts, caller, call, responder.clone(), deadline)).await;
+        called.unwrap_or_else(|_| self.refuse(parts, &responder, &Error::DeadlineExceeded))
+    }
+
+    /// The health service, which everybody may ask.
+    async fn grpc_health(&self, parts: &Parts, asking: &mut Asking, service: GrpcService) -> Response<Body> {
+        let grpc = match GrpcHead::read(parts) {
+            Ok(grpc) => grpc,
+            Err(error) => return not_grpc(&error),
+        };
+        let answered = match self.receive(parts, asking, Some(&grpc)).await {
+            Ok(message) => grpc::health(&self.inner.engine, service, &message).await,
+            Err(error) => Err(error),
+        };
+        let head = head_of(parts);
+        let responder = || Surface::GrpcService(service).responder(&head);
+        grpc.finish(answered.unwrap_or_else(|error| self.refuse(parts, &responder(), &error)))
+    }
+
+    fn grpc_reflection(
+        &self,
+        parts: &Parts,
+        asking: &mut Asking,
+        surface: &Surface<'_>,
+        head: &RequestHead<'_>,
+    ) -> Response<Body> {
+        match GrpcHead::read(parts) {
+            Ok(grpc) => {
+                let body = std::mem::replace(&mut asking.body, RequestBody::empty()).into_source();
+                grpc.finish(grpc::reflection(body, surface.responder(head)))
+            }
+            Err(error) => not_grpc(&error),
+        }
     }
 
     /// What not everybody is shown must not reach others through a cache between here and the caller.
@@ -225,12 +291,24 @@ impl App {
         }
     }
 
-    async fn receive(&self, parts: &Parts, asking: &mut Asking) -> Result<Received, Error> {
+    /// Reserves the memory that it takes to decode a body.
+    fn weigh(&self, endpoint: &Endpoint<'_>, body: Received) -> Result<Received, Error> {
+        match endpoint.weight(&body) {
+            ..=SMALL => Ok(body),
+            weight => body.reserving(&self.inner.budget, weight),
+        }
+    }
+
+    /// The body, or for gRPC the message in it.
+    async fn receive(&self, parts: &Parts, asking: &mut Asking, grpc: Option<&GrpcHead>) -> Result<Received, Error> {
         let app = &*self.inner;
         let _receiving = asking.exchange.as_ref().map(Exchange::receive);
         let limits =
             BodyLimits { size: app.settings.body_limit, patience: app.settings.timeouts.body, budget: &app.budget };
-        asking.body.read(&parts.headers, &limits).await
+        let Some(grpc) = grpc else { return asking.body.read_json(&parts.headers, &limits).await };
+        let received = asking.body.read(&limits).await?;
+        let message = grpc.message(received.bytes(), limits.size)?;
+        Ok(received.with_bytes(message))
     }
 
     async fn call(
@@ -239,6 +317,7 @@ impl App {
         caller: Caller,
         call: Result<Call, Error>,
         mut responder: Responder<'static>,
+        deadline: Option<tokio::time::Instant>,
     ) -> Response<Body> {
         let app = &*self.inner;
         let call = match call {
@@ -254,12 +333,17 @@ impl App {
         let answered = match app.engine.call(&caller, call).await {
             Ok(Answer::Stream(subscription)) => {
                 responder = responder.for_birth(subscription.born());
-                let mut frames =
+                let first = subscription.first_number();
+                let frames =
                     Frames::new(subscription, responder.clone(), app.encoded_tasks.clone(), app.settings.keep_alive);
+                let mut frames = frames.until(deadline);
                 let begun = if patience.is_zero() { frames.begin() } else { Ok(()) };
-                begun.map(|()| event_stream(Body::stream(frames.into_stream())))
+                begun.map(|()| stream_response(&responder, first, Body::stream(frames.into_stream())))
             }
-            Ok(answer) => self.whole(&responder, &answer, patience).await,
+            Ok(answer) => match responder.check_fit(&answer) {
+                Ok(()) => self.whole(&responder, &answer, patience).await,
+                Err(error) => Err(error),
+            },
             Err(error) => Err(error),
         };
         let mut response = match answered {
@@ -294,11 +378,13 @@ impl App {
         let app = &*self.inner;
         if let Answer::Task(task) = answer
             && encoded_tasks::is_large(task)
-            && let Some(SplitTaskReply { content_type, wrapper, encoder }) = responder.split_task_reply(answer)
+            && let Some(split) = responder.split_task_reply(answer)
         {
-            let shared = app.encoded_tasks.share(task, &encoder)?;
+            let shared = app.encoded_tasks.share(task, &split.encoder)?;
+            let wrapper = responder.reply_wrapper(&split, shared.bytes().len());
             let body = Body::from(Pieces::wrapped(Large::Task(shared), wrapper));
-            return Ok(with_type(content_type, body));
+            let trailers = responder.end_status(None).map(|status| trailers_of(&status));
+            return Ok(with_type(split.content_type, with_trailers(body, trailers)));
         }
         // First of all, since a refusal must not cost what the answer would have cost: it comes in crowds, and a send asks
         // again and again.
@@ -306,12 +392,14 @@ impl App {
         reserved.grow_to(encoded_tasks::length_of(answer))?;
         let mut reply = app.encoded_tasks.counted(responder.reply(answer));
         reserved.grow_to(reply.body.len())?;
+        if reply.body.len() <= SMALL {
+            return Ok(response_of(reply));
+        }
         let bytes = std::mem::take(&mut reply.body);
+        let trailers = reply.grpc_status.take().map(|status| trailers_of(&status));
         let mut response = response_of(reply);
-        *response.body_mut() = match bytes.len() {
-            ..=SMALL => Body::from(bytes),
-            _ => Body::from(Pieces::large(Large::Own(Bytes::from(bytes), reserved))),
-        };
+        let body = Body::from(Pieces::large(Large::Own(Bytes::from(bytes), reserved)));
+        *response.body_mut() = with_trailers(body, trailers);
         Ok(response)
     }
 
@@ -377,9 +465,13 @@ fn causes(error: &(dyn std::error::Error + 'static)) -> String {
 }
 
 pub(crate) fn response_of(reply: Reply) -> Response<Body> {
-    let mut response = with_type(reply.content_type, Body::from(reply.body));
+    let trailers = reply.grpc_status.map(|status| trailers_of(&status));
+    // Without a body there is nothing that trailers could follow, so they are among the headers.
+    let (trailers, instead) = if reply.body.is_empty() { (None, trailers) } else { (trailers, None) };
+    let mut response = with_type(reply.content_type, with_trailers(Body::from(reply.body), trailers));
     *response.status_mut() = status_of(reply.status);
     let headers = response.headers_mut();
+    headers.extend(instead.unwrap_or_default());
     if let Some(seconds) = reply.retry_after {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
@@ -395,6 +487,32 @@ fn with_type(content_type: &'static str, body: Body) -> Response<Body> {
     }
     let mut response = Response::new(body);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+fn with_trailers(body: Body, trailers: Option<HeaderMap>) -> Body {
+    match trailers {
+        Some(trailers) => body.with_trailers(trailers),
+        None => body,
+    }
+}
+
+/// Who sends something else than gRPC does not read gRPC either.
+fn not_grpc(error: &Error) -> Response<Body> {
+    let mut response = Response::new(Body::from(format!("{error}\n").into_bytes()));
+    *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}
+
+/// `first` is the number of the first frame. Server-sent events have theirs in each frame; messages of gRPC have none, so a
+/// client counts on from this one.
+fn stream_response(responder: &Responder<'_>, first: Seq, body: Body) -> Response<Body> {
+    let content_type = responder.stream_content_type();
+    let mut response = with_type(content_type, body);
+    if content_type != EVENT_STREAM {
+        response.headers_mut().insert(FIRST_EVENT_ID, HeaderValue::from(first));
+    }
     response
 }
 

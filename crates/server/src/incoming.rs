@@ -84,6 +84,22 @@ impl Received {
     pub(crate) fn nothing() -> Self {
         Self { bytes: Bytes::new(), _reserved: None }
     }
+
+    pub(crate) fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    /// With memory for what is made of them.
+    pub(crate) fn reserving(self, budget: &Arc<Budget>, weight: usize) -> Result<Self, Error> {
+        let mut reserved = self._reserved.unwrap_or_else(|| budget.nothing());
+        reserved.grow_to(self.bytes.len() + weight)?;
+        Ok(Self { bytes: self.bytes, _reserved: Some(reserved) })
+    }
+
+    /// With what was made of the bytes.
+    pub(crate) fn with_bytes(self, bytes: Bytes) -> Self {
+        Self { bytes, ..self }
+    }
 }
 
 impl std::ops::Deref for Received {
@@ -106,12 +122,30 @@ impl RequestBody {
         Self { incoming, is_withheld: parts.headers.contains_key(header::EXPECT) }
     }
 
+    /// With nothing left to read.
+    pub(crate) fn empty() -> Self {
+        let empty = http_body_util::Empty::new().map_err(|never| match never {}).boxed_unsync();
+        Self { incoming: BodySource::Mounted(empty), is_withheld: false }
+    }
+
+    /// For a service that reads by itself.
+    pub(crate) fn into_source(self) -> BodySource {
+        self.incoming
+    }
+
     /// Reads a body that must be JSON, or nothing.
-    pub(crate) async fn read(&mut self, headers: &HeaderMap, limits: &BodyLimits<'_>) -> Result<Received, Error> {
+    pub(crate) async fn read_json(&mut self, headers: &HeaderMap, limits: &BodyLimits<'_>) -> Result<Received, Error> {
+        if !self.incoming.is_end_stream() {
+            check_type(headers)?;
+        }
+        self.read(limits).await
+    }
+
+    /// Reads a body of any kind.
+    pub(crate) async fn read(&mut self, limits: &BodyLimits<'_>) -> Result<Received, Error> {
         if self.incoming.is_end_stream() {
             return Ok(Received::nothing());
         }
-        check_type(headers)?;
         let too_large = || Error::TooLarge { limit: limits.size };
         // An announced size is refused before anything is read.
         if self.incoming.size_hint().lower() > limits.size as u64 {

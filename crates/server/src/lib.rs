@@ -15,6 +15,7 @@ mod cors;
 mod encoded_tasks;
 mod exchange;
 mod extensions;
+mod grpc;
 mod home;
 mod host;
 mod incoming;
@@ -36,7 +37,7 @@ mod visible_agents;
 
 pub use admin::AdminAccess;
 pub use agent_ids::{RESERVED_AGENT_IDS, is_path_segment};
-pub use app::{App, CardSettings, CorsSettings, ServerSettings};
+pub use app::{App, CardSettings, CorsSettings, GrpcAddress, ServerSettings};
 pub use auth::jwt;
 pub use auth::{ApiKey, AuthSettings, CertificateGrant, Credential, Digest, Grant, random_secret};
 pub use cards::CatalogueAccess;

@@ -63,6 +63,19 @@ impl Pieces {
         Self { before: Bytes::from(before), after: Bytes::from(after), ..Self::large(large) }
     }
 
+    /// With more behind it.
+    pub(crate) fn append(&mut self, bytes: &[u8]) {
+        self.after = [&self.after, bytes].concat().into();
+    }
+
+    /// With other bytes, if it is small.
+    pub(crate) fn map_small(self, map: impl FnOnce(Bytes) -> Bytes) -> Self {
+        match self.large {
+            None => Self { before: map(self.before), ..self },
+            Some(_) => self,
+        }
+    }
+
     /// How much is still to come.
     pub(crate) fn len(&self) -> usize {
         let large = self.large.as_ref().map_or(0, |large| large.len() - self.taken);

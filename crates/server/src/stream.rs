@@ -1,4 +1,4 @@
-//! A stream of events as server-sent events, at the pace of its reader.
+//! A stream of events, as server-sent events or as messages of gRPC, at the pace of its reader.
 //!
 //! Nothing is buffered here: the next piece is made when the connection has room for it. An event is
 //! encoded once for all readers of its dialect; only the frame around it is each reader's own.
@@ -9,13 +9,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{FutureExt, Stream, stream};
+use hyper::body::Frame;
 use sabir_engine::{Batch, LogEntry, Subscription};
 use sabir_model::{Error, Event, Task};
-use sabir_wire::{KEEP_ALIVE, Responder};
+use sabir_wire::Responder;
+use sabir_wire::grpc::GrpcStatus;
 use tokio::time::{Instant, Sleep};
 
 use crate::budget::SMALL;
 use crate::encoded_tasks::{EncodedTasks, is_large};
+use crate::grpc::trailers_of;
 use crate::pieces::{Large, PIECE, Pieces};
 
 /// How often a stream looks whether there is memory again.
@@ -36,6 +39,10 @@ pub(crate) struct Frames {
     /// Events that were read and are not encoded yet.
     pending: std::vec::IntoIter<Arc<LogEntry>>,
     is_over: bool,
+    /// Until when the caller wants it.
+    deadline: Option<Pin<Box<Sleep>>>,
+    /// What is said behind the last frame, where the binding has something there.
+    end: Option<GrpcStatus>,
 }
 
 impl Frames {
@@ -45,6 +52,7 @@ impl Frames {
         encoded_tasks: Arc<EncodedTasks>,
         keep_alive: Duration,
     ) -> Self {
+        let end = responder.end_status(None);
         Self {
             subscription,
             responder,
@@ -56,7 +64,14 @@ impl Frames {
             large: None,
             pending: Vec::new().into_iter(),
             is_over: false,
+            deadline: None,
+            end,
         }
+    }
+
+    /// The stream ends at this time, whatever becomes of the task.
+    pub(crate) fn until(self, deadline: Option<Instant>) -> Self {
+        Self { deadline: deadline.map(|deadline| Box::pin(tokio::time::sleep_until(deadline))), ..self }
     }
 
     /// Makes the first frame, if it is large and there already, so that a caller for whom there is no memory can still be
@@ -80,10 +95,13 @@ impl Frames {
         }
     }
 
-    pub(crate) fn into_stream(self) -> impl Stream<Item = Bytes> + Send {
+    pub(crate) fn into_stream(self) -> impl Stream<Item = Frame<Bytes>> + Send {
         stream::unfold(self, |mut frames| async move {
-            let piece = frames.next().await?;
-            Some((piece, frames))
+            let frame = match frames.next().await {
+                Some(piece) => Frame::data(piece),
+                None => Frame::trailers(trailers_of(&frames.end.take()?)),
+            };
+            Some((frame, frames))
         })
     }
 
@@ -100,8 +118,11 @@ impl Frames {
                 Err(_) => {
                     tokio::time::sleep(LOOK_AGAIN).await;
                     let is_between_frames = self.large.as_ref().is_none_or(|large| !large.has_begun());
-                    if is_between_frames && self.is_quiet() {
-                        return Some(Bytes::from_static(KEEP_ALIVE));
+                    if let Some(comment) = self.responder.keep_alive()
+                        && is_between_frames
+                        && self.is_quiet()
+                    {
+                        return Some(Bytes::from_static(comment));
                     }
                     continue;
                 }
@@ -111,14 +132,19 @@ impl Frames {
                 batch = self.subscription.next() => match batch? {
                     Ok(Batch::Snapshot(task)) => self.snapshot = Some(task),
                     Ok(Batch::Events(entries)) => self.pending = entries.into_iter(),
-                    Err(error) => return Some(self.break_off(&error)),
+                    Err(error) => return Some(self.break_off(&error)).filter(|frame| !frame.is_empty()),
                 },
                 () = &mut self.quiet => {
                     let is_quiet = self.is_quiet();
                     self.quiet.as_mut().reset(self.wrote + self.keep_alive);
-                    if is_quiet {
-                        return Some(Bytes::from_static(KEEP_ALIVE));
+                    if let Some(comment) = self.responder.keep_alive().filter(|_| is_quiet) {
+                        return Some(Bytes::from_static(comment));
                     }
+                }
+                () = until(&mut self.deadline) => {
+                    self.is_over = true;
+                    self.end = self.responder.end_status(Some(&Error::DeadlineExceeded));
+                    return None;
                 }
             }
         }
@@ -162,7 +188,7 @@ impl Frames {
             let Some(payload) = large else { continue };
             match self.encoded_tasks.hold(&entry, payload.len()) {
                 Ok(held) => {
-                    let wrapper = self.responder.frame_wrapper(Some(entry.seq));
+                    let wrapper = self.responder.frame_wrapper(Some(entry.seq), payload.len());
                     self.large = Some(Pieces::wrapped(Large::Event(payload, held), wrapper));
                 }
                 // It cannot wait: it is in memory already. Its reader can go on from here later.
@@ -181,8 +207,9 @@ impl Frames {
     fn show_snapshot(&mut self) -> Result<(), Error> {
         let Some(task) = &self.snapshot else { return Ok(()) };
         self.large = Some(if is_large(task) {
-            let (wrapper, encoder) = self.responder.split_snapshot_frame(task);
-            Pieces::wrapped(Large::ReleasableBytes(self.encoded_tasks.lend(task.clone(), encoder)?), wrapper)
+            let loan = self.encoded_tasks.lend(task.clone(), self.responder.snapshot_encoder(task))?;
+            let wrapper = self.responder.frame_wrapper(Some(task.seq), loan.length());
+            Pieces::wrapped(Large::ReleasableBytes(loan), wrapper)
         } else {
             let mut frame = Vec::new();
             self.responder.write_snapshot_frame(task, &mut frame);
@@ -195,6 +222,7 @@ impl Frames {
     fn break_off(&mut self, error: &Error) -> Bytes {
         tracing::warn!(task = %self.subscription.task(), %error, "a stream broke off");
         self.is_over = true;
+        self.end = self.responder.end_status(Some(error));
         let mut out = Vec::new();
         self.responder.write_error_frame(error, &mut out);
         Bytes::from(out)
@@ -207,6 +235,14 @@ impl Frames {
             Some(task) => self.responder.encode_final_event(&task, event),
             None => self.responder.encode_event(self.subscription.task(), self.subscription.context(), event),
         }
+    }
+}
+
+/// Never, without a deadline.
+async fn until(deadline: &mut Option<Pin<Box<Sleep>>>) {
+    match deadline {
+        Some(deadline) => deadline.as_mut().await,
+        None => std::future::pending().await,
     }
 }
 
@@ -250,7 +286,11 @@ mod tests {
         }
         let encoded_tasks = EncodedTasks::new(Budget::new(usize::MAX));
         let frames = Frames::new(subscription, responder.into_owned(), encoded_tasks, Duration::from_secs(60));
-        frames.into_stream().collect().await
+        frames
+            .into_stream()
+            .map(|frame| frame.into_data().expect("server-sent events have no trailers"))
+            .collect()
+            .await
     }
 
     #[tokio::test]

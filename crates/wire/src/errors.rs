@@ -7,9 +7,12 @@ mod bodies;
 mod code;
 mod details;
 mod status;
+mod text;
 
-pub(crate) use bodies::{GatewayError, GatewayText, GoogleStatus, ProblemDetails, RpcError};
-pub(crate) use status::{gateway_status, http_status, retry_after, rpc_status};
+pub(crate) use bodies::{DOMAIN, GatewayError, GatewayText, GoogleStatus, ProblemDetails, RpcError};
+pub(crate) use code::name_0_3;
+pub(crate) use status::{gateway_status, grpc_name, http_status, retry_after, rpc_status};
+pub(crate) use text::ErrorText;
 
 #[cfg(test)]
 mod tests;

@@ -36,6 +36,7 @@ mod version;
 mod call_context;
 mod decoded;
 pub mod gateway;
+pub mod grpc;
 mod http_json;
 mod jsonrpc;
 
@@ -56,11 +57,11 @@ pub use dialect::{Dialect, JsonDialect, Operation, Payload, PushMembers, Strictn
 pub use excerpt::excerpt;
 pub use jcs::canonical_json;
 pub use json::json_depth;
-pub use peer::{Binding, PeerCall, PeerError, PeerErrorKind, PeerProtocol, PeerRequest, Received};
+pub use peer::{Binding, GrpcEnd, PeerCall, PeerError, PeerErrorKind, PeerProtocol, PeerRequest, Received};
 pub use peer_response::PeerResponse;
 pub use percent::{encode as percent_encode, parameters as query_parameters, value as query_value};
 pub use request_head::RequestHead;
-pub use responder::{EVENT_STREAM, KEEP_ALIVE, Reply, Responder, SplitTaskReply, TaskEncoder, TaskShape, Wrapper};
+pub use responder::{EVENT_STREAM, Reply, Responder, SplitTaskReply, TaskEncoder, TaskShape, Wrapper};
 pub use surface::{Endpoint, KnownAgents, Refusal, Surface, locate};
 pub use v01::V01;
 pub use v1::{V1, V1Protobuf};

@@ -10,11 +10,12 @@ mod shared;
 use sabir_model::{Answer, Birth, Error, Task, Violation};
 
 pub(crate) use envelope::{Envelope, FrameFormat, JsonRpcEnvelope};
-pub use frame::{EVENT_STREAM, KEEP_ALIVE};
+pub use frame::EVENT_STREAM;
 pub use shared::{SplitTaskReply, TaskEncoder, TaskShape, Wrapper};
 
 use crate::errors;
 use crate::gateway::{self, GatewayOperation};
+use crate::grpc::{self, GrpcStatus};
 use crate::http_json::EndpointGroup;
 use crate::{Dialect, Operation, Payload, ProtocolVersion, v01::V01, v1::V1};
 
@@ -30,6 +31,8 @@ pub struct Reply {
     pub retry_after: Option<u32>,
     /// `Allow`, for a verb that the path does not take.
     pub allow: Option<&'static str>,
+    /// What gRPC has behind the body.
+    pub grpc_status: Option<GrpcStatus>,
     pub body: Vec<u8>,
 }
 
@@ -65,6 +68,11 @@ impl<'a> Responder<'a> {
     pub(crate) fn http_json(group: EndpointGroup, operation: Option<Operation>) -> Self {
         let envelope = Envelope::HttpJson(group);
         Self { dialect: group.dialect(), task_dialect: TaskDialect::OfRequest, envelope, operation }
+    }
+
+    pub(crate) fn grpc(version: ProtocolVersion, operation: Option<Operation>) -> Self {
+        let envelope = Envelope::Grpc(version);
+        Self { dialect: grpc::dialect(version), task_dialect: TaskDialect::OfRequest, envelope, operation }
     }
 
     pub(crate) fn gateway(gateway_operation: GatewayOperation) -> Self {
@@ -129,8 +137,26 @@ impl<'a> Responder<'a> {
         let mut body = Vec::with_capacity(512);
         self.envelope.write_start(&mut body);
         dialect.encode(payload, &mut body);
-        self.envelope.write_end(&mut body);
+        self.envelope.write_end(0, &mut body);
         self.ok(body)
+    }
+
+    /// Whether the answer fits into this binding. What has been done is shown as far as it fits; who only asks for a task is
+    /// told that some of it does not.
+    pub fn check_fit<S>(&self, answer: &Answer<S>) -> Result<(), Error> {
+        let Answer::Task(task) = answer else { return Ok(()) };
+        match self.dialect_for(task).unrepresentable(task) {
+            Some(what) if self.operation == Some(Operation::Get) => {
+                let why = format!("gRPC has no form for {what}; JSON-RPC and HTTP+JSON show the whole task");
+                Err(Error::Unrepresentable(why))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What stands behind the last message of a stream. `None`: the binding has nothing there.
+    pub fn end_status(&self, error: Option<&Error>) -> Option<GrpcStatus> {
+        self.envelope.end_status(error, self.operation)
     }
 
     fn gateway_reply<S>(&self, operation: &GatewayOperation, answer: &Answer<S>) -> Reply {
@@ -156,7 +182,8 @@ impl<'a> Responder<'a> {
                 (envelope.error_status(error), envelope.error_content_type())
             }
         };
-        Reply { status, content_type, retry_after: errors::retry_after(error), allow: None, body }
+        let grpc_status = self.end_status(Some(error));
+        Reply { status, content_type, retry_after: errors::retry_after(error), allow: None, grpc_status, body }
     }
 
     /// The same error, if the engine refuses members of a webhook's config: it does not know what they are called here.
@@ -182,9 +209,10 @@ impl<'a> Responder<'a> {
                 let mut body = Vec::with_capacity(64);
                 self.envelope.write_start(&mut body);
                 body.extend_from_slice(b"null");
-                self.envelope.write_end(&mut body);
+                self.envelope.write_end(0, &mut body);
                 body
             }
+            Envelope::Grpc(_) => self.envelope.wrapper(0).before,
             // Some clients decode every answer as JSON, and an empty body would break them.
             Envelope::HttpJson(_) | Envelope::Gateway(_) => b"{}".to_vec(),
         };
@@ -192,7 +220,8 @@ impl<'a> Responder<'a> {
     }
 
     fn ok(&self, body: Vec<u8>) -> Reply {
-        Reply { status: 200, content_type: self.envelope.content_type(), retry_after: None, allow: None, body }
+        let (content_type, grpc_status) = (self.envelope.content_type(), self.end_status(None));
+        Reply { status: 200, content_type, retry_after: None, allow: None, grpc_status, body }
     }
 
     fn is_streaming(&self) -> bool {

@@ -6,6 +6,7 @@
 use sabir_model::{AgentId, Error};
 
 use crate::gateway::{self, AgentResource, GatewayOperation, GatewayPath, GatewayRoute};
+use crate::grpc::{self, GrpcPath, GrpcRoute, GrpcService};
 use crate::http_json::{self, EndpointGroup, HttpJsonRoute, MatchedPath};
 use crate::jsonrpc::{Mount, MountPath};
 use crate::version::{Requested, VersionHeader};
@@ -35,6 +36,8 @@ pub enum Surface<'a> {
     GatewayCard(AgentId),
     Health,
     Ready,
+    /// A service of gRPC that is not A2A.
+    GrpcService(GrpcService),
     Refused(Refusal),
 }
 
@@ -56,6 +59,7 @@ impl Refusal {
                 content_type: "application/json",
                 retry_after: None,
                 allow: self.allow,
+                grpc_status: None,
                 body: Vec::new(),
             };
         }
@@ -76,6 +80,7 @@ impl Surface<'_> {
             Surface::Call(endpoint) => endpoint.responder(head),
             Surface::AgentList | Surface::GatewayCard(_) => Responder::gateway(GatewayOperation::Send),
             Surface::Refused(refused) => refused.responder.clone(),
+            Surface::GrpcService(_) => Responder::grpc(ProtocolVersion::V1_0, None),
             Surface::Card { .. } | Surface::Catalogue | Surface::Health | Surface::Ready => {
                 responder_by_version(&VersionHeader::of(head))
             }
@@ -88,6 +93,7 @@ pub enum Endpoint<'a> {
     JsonRpc(Mount),
     HttpJson(HttpJsonRoute<'a>),
     Gateway(GatewayRoute),
+    Grpc(GrpcRoute),
 }
 
 impl Endpoint<'_> {
@@ -97,10 +103,20 @@ impl Endpoint<'_> {
             Endpoint::JsonRpc(mount) => mount.responder(head),
             Endpoint::HttpJson(route) => route.responder(),
             Endpoint::Gateway(route) => route.responder(),
+            Endpoint::Grpc(route) => route.responder(),
         }
     }
 
-    /// Reads one request; `body` is empty where there is none.
+    /// About how much memory it takes to decode this body, beside the body itself.
+    pub fn weight(&self, body: &[u8]) -> usize {
+        match self {
+            // The text is read where it is.
+            Endpoint::JsonRpc(_) | Endpoint::HttpJson(_) | Endpoint::Gateway(_) => 0,
+            Endpoint::Grpc(route) => route.weight(body),
+        }
+    }
+
+    /// Reads one request; `body` is empty where there is none. Of gRPC it is the message, without its prefix.
     pub fn decode<'b>(
         &self,
         head: &RequestHead<'_>,
@@ -112,6 +128,7 @@ impl Endpoint<'_> {
             Endpoint::JsonRpc(mount) => mount.decode(head, body, compat, agents),
             Endpoint::HttpJson(route) => route.decode(head, body, compat, agents),
             Endpoint::Gateway(route) => route.decode(head, body, agents),
+            Endpoint::Grpc(route) => route.decode(head, body, compat, agents),
         }
     }
 }
@@ -121,6 +138,9 @@ pub fn locate<'a>(head: &RequestHead<'a>, agents: &dyn KnownAgents) -> Surface<'
         && (below.is_empty() || below.starts_with('/'))
     {
         return locate_gateway(head, below.strip_suffix('/').unwrap_or(below), agents);
+    }
+    if let Some(path) = grpc::match_path(head.path) {
+        return locate_grpc(head, path);
     }
     let Some(below) = head.path.strip_prefix("/agents/") else {
         return locate_below_agent(head, head.path, None, agents);
@@ -139,6 +159,22 @@ pub fn locate<'a>(head: &RequestHead<'a>, agents: &dyn KnownAgents) -> Surface<'
                 refuse(Error::AgentNotFound { named: id.into_owned(), known: agents.ids() }, other.responder(head))
             }
         },
+    }
+}
+
+fn locate_grpc<'a>(head: &RequestHead<'a>, path: GrpcPath) -> Surface<'a> {
+    let surface = match path {
+        GrpcPath::Call(route) => Surface::Call(Endpoint::Grpc(route)),
+        GrpcPath::Service(service) => Surface::GrpcService(service),
+        GrpcPath::UnknownMethod(version) => {
+            refuse(Error::MethodNotFound(head.path.to_owned()), Responder::grpc(version, None))
+        }
+    };
+    // Whoever looks with a browser is told in the words of HTTP.
+    if head.verb == "POST" {
+        surface
+    } else {
+        verb_not_allowed(head, responder_by_version(&VersionHeader::of(head)), "POST")
     }
 }
 

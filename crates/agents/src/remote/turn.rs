@@ -130,6 +130,10 @@ impl<'a> RemoteTurn<'a> {
             let step = match step {
                 Ok(Some(step)) => step,
                 Ok(None) => return failure::outcome(&RemoteError::StreamEnded),
+                Err(RemoteError::OutcomeUnknown(_)) if self.turn.stop_cause().is_some() => {
+                    // A task that nobody can find may go on there.
+                    return Ok(self.announce(unconfirmed()).await);
+                }
                 Err(error) => return self.fail(&following, &error),
             };
             if let Some(outcome) = self.tell(&following, step).await {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue, header};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Incoming};
 use hyper_util::client::legacy;
@@ -17,7 +17,7 @@ use super::identity::ClientIdentity;
 use super::limits::Limits;
 use super::open_response::OpenResponse;
 use super::redirect;
-use super::request::{Request, Response, without_connection_headers};
+use super::request::{HttpProtocol, Request, Response, without_connection_headers};
 use super::tls::{Roots, Tls};
 use crate::guard::{Guard, Target};
 
@@ -25,6 +25,8 @@ use crate::guard::{Guard, Target};
 #[derive(Clone)]
 pub struct Client {
     inner: legacy::Client<Connector, Full<Bytes>>,
+    /// Speaks HTTP/2 without asking.
+    http2: legacy::Client<Connector, Full<Bytes>>,
     guard: Arc<Guard>,
     body_limit: usize,
 }
@@ -37,7 +39,8 @@ impl Client {
     /// A client that shows its certificate to every host that asks for one, also after a redirect.
     pub fn with_identity(guard: Arc<Guard>, limits: Limits, roots: Roots, identity: Option<ClientIdentity>) -> Self {
         let connector = Connector::new(Arc::clone(&guard), Tls::new(roots, identity), limits.connect_timeout);
-        let inner = legacy::Client::builder(TokioExecutor::new())
+        let mut builder = legacy::Client::builder(TokioExecutor::new());
+        builder
             .pool_timer(TokioTimer::new())
             .timer(TokioTimer::new())
             .pool_idle_timeout(limits.idle)
@@ -46,9 +49,11 @@ impl Client {
             .http1_max_headers(limits.headers)
             .http2_max_header_list_size(u32::try_from(limits.head).unwrap_or(u32::MAX))
             .http2_initial_stream_window_size(WINDOW)
-            .http2_initial_connection_window_size(WINDOW)
-            .build(connector);
-        Client { inner, guard, body_limit: limits.body }
+            .http2_initial_connection_window_size(WINDOW);
+        let inner = builder.build(connector.clone());
+        // A stream of gRPC may be silent for long; pings show whether the host is still there.
+        builder.http2_only(true).http2_keep_alive_interval(PING).http2_keep_alive_timeout(PING);
+        Client { inner, http2: builder.build(connector), guard, body_limit: limits.body }
     }
 
     pub fn guard(&self) -> &Arc<Guard> {
@@ -93,7 +98,8 @@ impl Client {
         request.headers = without_connection_headers(request.headers);
         let target = Target::parse(&request.url)?;
         let (head, body) = self.start(&target, request, deadline).await?;
-        Ok(OpenResponse { status: head.status, headers: head.headers, body, limit: self.body_limit })
+        let (status, headers) = (head.status, head.headers);
+        Ok(OpenResponse { status, headers, body, trailers: HeaderMap::new(), limit: self.body_limit })
     }
 
     /// Until the head of the response is there.
@@ -108,7 +114,14 @@ impl Client {
         *outgoing.method_mut() = request.method;
         *outgoing.uri_mut() = uri;
         *outgoing.headers_mut() = request.headers;
-        let answer = timeout_at(deadline, self.inner.request(outgoing)).await.map_err(|_| DialError::Timeout)?;
+        let client = match request.protocol {
+            HttpProtocol::Any => &self.inner,
+            HttpProtocol::Http2 => {
+                outgoing.headers_mut().insert(header::TE, HeaderValue::from_static("trailers"));
+                &self.http2
+            }
+        };
+        let answer = timeout_at(deadline, client.request(outgoing)).await.map_err(|_| DialError::Timeout)?;
         Ok(answer.map_err(|error| DialError::from_hyper(&error))?.into_parts())
     }
 
@@ -116,17 +129,20 @@ impl Client {
         let (head, body) = self.start(target, request, deadline).await?;
         let status = head.status;
         let body = match timeout_at(deadline, read(body, self.body_limit)).await {
-            Ok(Ok(body)) => body,
+            Ok(Ok((body, _))) => body,
             Ok(Err(Excess::TooLarge)) => return Err(DialError::BodyTooLarge { status, limit: self.body_limit }),
             Ok(Err(Excess::Broken(detail))) => return Err(DialError::BodyBroken { status, detail }),
             Err(_) => return Err(DialError::BodyTimeout { status }),
         };
-        Ok(Response { status, headers: head.headers, body })
+        Ok(Response { status, headers: head.headers, body, trailers: HeaderMap::new() })
     }
 }
 
 /// A clock cannot be set later than this on every platform.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// How often a HTTP/2 host is asked whether it is there, and how long it may take to answer.
+const PING: Duration = Duration::from_secs(20);
 
 /// How much a HTTP/2 host may send ahead of our reading; the smallest that the protocol begins with.
 const WINDOW: u32 = 65_535;
@@ -140,19 +156,26 @@ pub(super) enum Excess {
     Broken(String),
 }
 
-/// Reads a body up to a limit. Dropping it unread closes a HTTP/1.1 connection and resets a HTTP/2 stream.
-pub(super) async fn read(mut body: Incoming, limit: usize) -> Result<Bytes, Excess> {
+/// Reads a body and its trailers up to a limit. Dropping it unread closes a HTTP/1.1 connection and resets a HTTP/2 stream.
+pub(super) async fn read(mut body: Incoming, limit: usize) -> Result<(Bytes, HeaderMap), Excess> {
     if body.size_hint().lower() > limit as u64 {
         return Err(Excess::TooLarge);
     }
     let mut bytes = BytesMut::new();
+    let mut trailers = HeaderMap::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| Excess::Broken(error.to_string()))?;
-        let Ok(data) = frame.into_data() else { continue };
+        let data = match frame.into_data() {
+            Ok(data) => data,
+            Err(frame) => {
+                trailers = frame.into_trailers().unwrap_or_default();
+                continue;
+            }
+        };
         if bytes.len() + data.len() > limit {
             return Err(Excess::TooLarge);
         }
         bytes.extend_from_slice(&data);
     }
-    Ok(bytes.freeze())
+    Ok((bytes.freeze(), trailers))
 }

@@ -25,6 +25,6 @@ pub use exchange::Client;
 pub use identity::{ClientIdentity, UnusableIdentity};
 pub use limits::Limits;
 pub use open_response::OpenResponse;
-pub use request::{Request, Response};
+pub use request::{HttpProtocol, Request, Response};
 pub use secret_query::SecretQuery;
 pub use tls::{Roots, UnusableRoot, UnusableRoots};

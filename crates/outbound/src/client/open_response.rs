@@ -17,6 +17,8 @@ pub struct OpenResponse {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub(super) body: Incoming,
+    /// What followed the body, once it is complete.
+    pub trailers: HeaderMap,
     pub(super) limit: usize,
 }
 
@@ -28,20 +30,19 @@ impl OpenResponse {
             let frame = timeout(patience, self.body.frame()).await.map_err(|_| DialError::BodyTimeout { status })?;
             let Some(frame) = frame else { return Ok(None) };
             let frame = frame.map_err(|error| DialError::BodyBroken { status, detail: error.to_string() })?;
-            // Trailers say nothing here.
-            if let Ok(data) = frame.into_data()
-                && !data.is_empty()
-            {
-                return Ok(Some(data));
+            match frame.into_data() {
+                Ok(data) if data.is_empty() => {}
+                Ok(data) => return Ok(Some(data)),
+                Err(frame) => self.trailers = frame.into_trailers().unwrap_or_default(),
             }
         }
     }
 
     /// The whole body, within the limit of the client and this time.
     pub async fn complete(self, patience: Duration) -> Result<Response, DialError> {
-        let OpenResponse { status, headers, body, limit } = self;
+        let OpenResponse { status, headers, body, limit, .. } = self;
         match timeout(patience, read(body, limit)).await {
-            Ok(Ok(body)) => Ok(Response { status, headers, body }),
+            Ok(Ok((body, trailers))) => Ok(Response { status, headers, body, trailers }),
             Ok(Err(Excess::TooLarge)) => Err(DialError::BodyTooLarge { status, limit }),
             Ok(Err(Excess::Broken(detail))) => Err(DialError::BodyBroken { status, detail }),
             Err(_) => Err(DialError::BodyTimeout { status }),

@@ -86,7 +86,7 @@ mod tests {
             let mut headers = HeaderMap::new();
             headers.extend(value.map(|value| (header::LOCATION, HeaderValue::from_str(value).unwrap())));
             let status = StatusCode::from_u16(status).unwrap();
-            let response = Response { status, headers, body: Bytes::new() };
+            let response = Response { status, headers, body: Bytes::new(), trailers: HeaderMap::new() };
             assert_eq!(location(&Target::parse(from).unwrap(), &response), expected, "{from} {status} {value:?}");
         }
     }

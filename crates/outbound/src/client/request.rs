@@ -26,6 +26,16 @@ pub struct Request {
     pub timeout: Duration,
     /// How many redirects are followed; 0 hands the first one back as a response.
     pub redirects: u8,
+    pub protocol: HttpProtocol,
+}
+
+/// Which HTTP a request travels by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HttpProtocol {
+    /// What the two sides agree on.
+    Any,
+    /// HTTP/2, with trailers, also without TLS: what gRPC needs.
+    Http2,
 }
 
 /// A response that was read to its end.
@@ -34,6 +44,8 @@ pub struct Response {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub body: Bytes,
+    /// What followed the body.
+    pub trailers: HeaderMap,
 }
 
 impl Request {
@@ -46,6 +58,7 @@ impl Request {
             body: Bytes::new(),
             timeout,
             redirects: 0,
+            protocol: HttpProtocol::Any,
         }
     }
 

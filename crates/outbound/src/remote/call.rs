@@ -11,17 +11,22 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use sabir_model::{AgentId, Call, ContextId, PushCall, Send, TaskId};
-use sabir_wire::{Operation, PeerCall, PeerErrorKind, PeerProtocol, PeerRequest, ProtocolVersion, Received};
-use tokio::time::{Instant, sleep};
+use sabir_wire::grpc::GRPC;
+use sabir_wire::{
+    Binding, Operation, PeerCall, PeerError, PeerErrorKind, PeerProtocol, PeerRequest, ProtocolVersion, Received,
+};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::address::trust;
 use super::back_off::BackOff;
 use super::discovery::{Discovered, choose, without_card};
 use super::error::RemoteError;
+use super::grpc_end::{grpc_end, grpc_error};
+use super::message_stream::MessageParser;
 use super::settings::{RemoteSettings, WireEvent};
 use super::stream::RemoteStream;
 use crate::cards::{CardError, FetchedCard, fetch_card};
-use crate::client::{Client, Limits, OpenResponse, Request};
+use crate::client::{Client, DialError, HttpProtocol, Limits, OpenResponse, Request, Response};
 use crate::credentials::{CredentialError, ShownToken, UpstreamCredentials};
 use crate::guard::{EgressPolicy, Guard, SystemResolver};
 
@@ -259,6 +264,9 @@ impl Remote {
             _ => settings.call_timeout,
         };
         let (response, operation) = self.open(call, None, last_event_id, protocol, patience).await?;
+        if protocol.binding() == Binding::Grpc {
+            return self.message_stream(call, response, protocol, operation).await;
+        }
         let is_stream = response
             .headers
             .get(header::CONTENT_TYPE)
@@ -284,6 +292,29 @@ impl Remote {
         Ok(RemoteStream::single(received, protocol, operation))
     }
 
+    async fn message_stream(
+        &self,
+        call: &Call,
+        response: OpenResponse,
+        protocol: PeerProtocol,
+        operation: Operation,
+    ) -> Result<RemoteStream, RemoteError> {
+        let settings = &self.inner.settings;
+        // A call that fails at once has its status among the headers.
+        if !response.status.is_success() || response.headers.contains_key("grpc-status") {
+            return Err(grpc_error(protocol, response.status, &response.headers, &response.trailers));
+        }
+        let (limit, observer) = (settings.largest_answer, settings.observer.clone());
+        let stream = RemoteStream::messages(response, protocol, operation, limit, observer);
+        match call {
+            Call::Send(_) => {
+                let first = timeout(settings.send_timeout, stream.wait_for_first(settings.send_timeout)).await;
+                first.unwrap_or(Err(RemoteError::Dial(DialError::BodyTimeout { status: StatusCode::OK })))
+            }
+            _ => Ok(stream),
+        }
+    }
+
     async fn read_whole(
         &self,
         response: OpenResponse,
@@ -297,6 +328,9 @@ impl Remote {
         let status = response.status.as_u16();
         if let Some(observer) = &self.inner.settings.observer {
             observer(WireEvent::Response { status, body: &response.body });
+        }
+        if protocol.binding() == Binding::Grpc {
+            return read_message(protocol, operation, &response);
         }
         let read = protocol.read_response(operation, task, status, &response.body);
         read.map_err(|error| RemoteError::Peer { error, retry_after })
@@ -328,6 +362,7 @@ impl Remote {
 
     async fn dial(&self, request: PeerRequest, endpoint: &str, timeout: Duration) -> Result<OpenResponse, RemoteError> {
         let url = request.url(endpoint);
+        let is_grpc = request.headers.iter().any(|(name, value)| *name == "content-type" && value == GRPC);
         if let Some(observer) = &self.inner.settings.observer {
             observer(WireEvent::Request {
                 verb: request.verb,
@@ -345,7 +380,8 @@ impl Remote {
             }
         }
         let body = request.body.into();
-        let outgoing = Request { method, url, headers, body, timeout, redirects: 0, secret_query: None };
+        let protocol = if is_grpc { HttpProtocol::Http2 } else { HttpProtocol::Any };
+        let outgoing = Request { method, url, headers, body, timeout, redirects: 0, secret_query: None, protocol };
         let repetition = self.inner.credentials.may_change().then(|| outgoing.clone());
         let (response, shown) = self.open_with_credentials(outgoing).await?;
         match repetition {
@@ -419,6 +455,26 @@ fn outcome_of(call: &Call, error: RemoteError) -> RemoteError {
         }
         _ => error,
     }
+}
+
+/// The one message of a response, if the call went well.
+fn read_message(protocol: PeerProtocol, operation: Operation, response: &Response) -> Result<Received, RemoteError> {
+    let Response { status, headers, body, trailers } = response;
+    let end = grpc_end(headers, trailers);
+    if !status.is_success() || !end.is_ok() {
+        // A message without a status may be cut off.
+        return Err(match end.status {
+            None if status.is_success() => RemoteError::StreamEnded,
+            _ => grpc_error(protocol, *status, headers, trailers),
+        });
+    }
+    let mut parser = MessageParser::new(usize::MAX);
+    parser.feed(body);
+    let read = match parser.next() {
+        Ok(Some(message)) => protocol.read_message(operation, &message),
+        _ => Err(PeerError::malformed(200, "the response has no message")),
+    };
+    read.map_err(|error| RemoteError::Peer { error, retry_after: None })
 }
 
 fn task_of(call: &Call) -> Option<&TaskId> {

@@ -68,7 +68,7 @@ pub(super) fn choose(
         let tenant = tenant.and_then(|tenant| AgentId::parse(tenant.as_str()).ok());
         let url = match &settings.endpoint {
             Some(endpoint) => Ok((endpoint.clone(), None)),
-            None => usable(&interface.url, &address, policy),
+            None => usable(&with_scheme(&interface.url, protocol, &address), &address, policy),
         };
         match url {
             Ok((url, note)) => {
@@ -119,6 +119,19 @@ fn in_order<'c>(card: &'c Card, settings: &RemoteSettings) -> Vec<(&'c Interface
     usable
 }
 
+/// Addresses of gRPC are `host:port`. Whether that is with TLS, the address of the card says.
+fn with_scheme(url: &str, protocol: PeerProtocol, card: &Target) -> String {
+    if protocol.binding() != Binding::Grpc {
+        return url.to_owned();
+    }
+    match url.split_once("://") {
+        Some(("grpc", rest)) => format!("http://{rest}"),
+        Some(("grpcs", rest)) => format!("https://{rest}"),
+        Some(_) => url.to_owned(),
+        None => format!("{}://{url}", card.scheme.as_str()),
+    }
+}
+
 fn is_line_0(version: ProtocolVersion) -> bool {
     version != ProtocolVersion::V1_0
 }
@@ -131,7 +144,7 @@ fn no_interface(card: &Card, settings: &RemoteSettings) -> String {
         Some(version) => format!(" in version {}", version.number()),
         None => String::new(),
     };
-    format!("the card offers {offered}; nothing of that can be used{wanted} (JSONRPC and HTTP+JSON can)")
+    format!("the card offers {offered}; nothing of that can be used{wanted} (JSONRPC, HTTP+JSON and GRPC can)")
 }
 
 #[cfg(test)]
@@ -151,21 +164,39 @@ mod tests {
     }
 
     #[test]
+    fn addresses_of_grpc_get_the_scheme_of_the_card() {
+        let card = |scheme: &str| Target::parse(&format!("{scheme}://a.example/")).unwrap();
+        let grpc = PeerProtocol::new(ProtocolVersion::V1_0, Binding::Grpc).unwrap();
+        let rest = PeerProtocol::new(ProtocolVersion::V1_0, Binding::HttpJson).unwrap();
+        for (url, protocol, scheme, expected) in [
+            ("a.example:443", grpc, "https", "https://a.example:443"),
+            ("127.0.0.1:50051", grpc, "http", "http://127.0.0.1:50051"),
+            ("http://b.example:1", grpc, "https", "http://b.example:1"),
+            ("grpc://b.example:1", grpc, "https", "http://b.example:1"),
+            ("grpcs://b.example:1", grpc, "http", "https://b.example:1"),
+            ("a.example:443", rest, "https", "a.example:443"),
+        ] {
+            assert_eq!(with_scheme(url, protocol, &card(scheme)), expected, "{url}");
+        }
+    }
+
+    #[test]
     fn the_newest_version_wins_and_then_the_order_of_the_card() {
         const ALL: &[(&str, &str)] =
             &[("GRPC", "1.0"), ("HTTP+JSON", "0.3"), ("JSONRPC", "0.3"), ("HTTP+JSON", "1.0.1"), ("JSONRPC", "1.0")];
         for (interfaces, version, bindings, expected) in [
-            (ALL, None, &[][..], "https://a.example/HTTP+JSON/1.0.1 1.0 over HTTP+JSON"),
+            (ALL, None, &[][..], "https://a.example/GRPC/1.0 1.0 over GRPC"),
+            (&ALL[1..], None, &[], "https://a.example/HTTP+JSON/1.0.1 1.0 over HTTP+JSON"),
             (ALL, None, &[Binding::JsonRpc], "https://a.example/JSONRPC/1.0 1.0 over JSONRPC"),
             (ALL, Some(ProtocolVersion::V0_3), &[], "https://a.example/HTTP+JSON/0.3 0.3 over HTTP+JSON"),
             (ALL, Some(ProtocolVersion::V0_1), &[], "https://a.example/JSONRPC/0.3 0.1 over JSONRPC"),
             (&[("JSONRPC", "0.2")], None, &[Binding::HttpJson], "https://a.example/JSONRPC/0.2 0.2 over JSONRPC"),
             (&[("json-rpc", "0.2.6")], None, &[], "https://a.example/json-rpc/0.2.6 0.2 over JSONRPC"),
             (
-                &[("GRPC", "1.0")],
+                &[("SOAP", "1.0")],
                 None,
                 &[],
-                "the card offers 1.0 over GRPC; nothing of that can be used (JSONRPC and HTTP+JSON can)",
+                "the card offers 1.0 over SOAP; nothing of that can be used (JSONRPC, HTTP+JSON and GRPC can)",
             ),
         ] {
             let settings =

@@ -69,7 +69,7 @@ impl Mirror {
     }
 
     fn add(&mut self, id: ArtifactId, parts: Vec<Part>, is_closed: bool) {
-        self.weight += ARTIFACT_WEIGHT + weight_of(&parts);
+        self.weight += ARTIFACT_WEIGHT + id.as_str().len() + weight_of(&parts);
         self.artifacts.insert(id, MirroredArtifact { parts, is_closed, may_repeat: false });
     }
 
@@ -241,7 +241,8 @@ fn weight_of(parts: &[Part]) -> usize {
         };
         // Plain texts become one part.
         let own = if is_plain(part) && plain_text(part).is_some() { 0 } else { PART_WEIGHT };
-        own + content + json(&part.metadata)
+        let names = [&part.filename, &part.media_type].into_iter().flatten().map(String::len).sum::<usize>();
+        own + content + names + json(&part.metadata)
     };
     parts.iter().map(of_part).sum()
 }

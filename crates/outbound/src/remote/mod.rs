@@ -12,6 +12,8 @@ mod error;
 mod event_stream;
 mod evidence;
 mod following;
+mod grpc_end;
+mod message_stream;
 mod mirror;
 mod settings;
 mod stream;

@@ -9,8 +9,15 @@ use tokio::time::Instant;
 
 use super::error::RemoteError;
 use super::event_stream::{EventParser, ServerEvent};
+use super::grpc_end::{grpc_end, grpc_error};
+use super::message_stream::{BrokenStream, MessageParser};
 use super::settings::{Observer, WireEvent};
 use crate::client::OpenResponse;
+
+/// Where a Sabir says the number of the first message.
+const FIRST_EVENT_ID: &str = "first-event-id";
+/// Whether the server is there is shown by pings.
+const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// One frame of a stream.
 #[derive(Debug)]
@@ -34,6 +41,7 @@ pub struct RemoteStream {
 
 enum Source {
     Events(Box<Events>),
+    Messages(Box<Messages>),
     /// Some servers answer a streaming call with one plain answer.
     Single(Option<Received>),
 }
@@ -49,7 +57,29 @@ struct Events {
     is_over: bool,
 }
 
+/// A stream of gRPC.
+struct Messages {
+    response: OpenResponse,
+    parser: MessageParser,
+    /// The number of the next message, if the server numbers them.
+    next_number: Option<u64>,
+}
+
 impl RemoteStream {
+    pub(super) fn messages(
+        response: OpenResponse,
+        protocol: PeerProtocol,
+        operation: Operation,
+        limit: usize,
+        observer: Option<Observer>,
+    ) -> Self {
+        let first = response.headers.get(FIRST_EVENT_ID).and_then(|value| value.to_str().ok());
+        let next_number = first.and_then(|number| number.parse().ok());
+        let messages = Messages { response, parser: MessageParser::new(limit), next_number };
+        let source = Source::Messages(Box::new(messages));
+        RemoteStream { source, protocol, operation, observer, task: None, first: None }
+    }
+
     pub(super) fn events(
         response: OpenResponse,
         protocol: PeerProtocol,
@@ -90,13 +120,18 @@ impl RemoteStream {
     fn set_silence(&mut self, silence: Duration) -> Duration {
         match &mut self.source {
             Source::Events(events) => std::mem::replace(&mut events.silence, silence),
-            Source::Single(_) => silence,
+            // Pings of HTTP/2 show whether the server is there.
+            Source::Messages(_) | Source::Single(_) => silence,
         }
     }
 
     /// Whether a frame has arrived in part. A large one may take its time.
     pub(super) fn is_in_frame(&self) -> bool {
-        matches!(&self.source, Source::Events(events) if events.parser.is_in_event())
+        match &self.source {
+            Source::Events(events) => events.parser.is_in_event(),
+            Source::Messages(messages) => messages.parser.is_in_message(),
+            Source::Single(_) => false,
+        }
     }
 
     /// From now on, frames that name no task are about this one.
@@ -109,11 +144,14 @@ impl RemoteStream {
         if let Some(first) = self.first.take() {
             return Ok(Some(first));
         }
+        if let Source::Messages(_) = self.source {
+            return self.next_message().await;
+        }
         loop {
             let Some((event, is_cut_off)) = self.next_event().await? else {
                 return Ok(match &mut self.source {
                     Source::Single(received) => received.take().map(|received| Frame { id: None, received }),
-                    Source::Events(_) => None,
+                    Source::Events(_) | Source::Messages(_) => None,
                 });
             };
             if let Some(observer) = &self.observer {
@@ -132,6 +170,40 @@ impl RemoteStream {
                 }
                 Err(error) => return Err(RemoteError::Peer { error, retry_after: None }),
             }
+        }
+    }
+
+    async fn next_message(&mut self) -> Result<Option<Frame>, RemoteError> {
+        let Source::Messages(messages) = &mut self.source else { return Ok(None) };
+        let Messages { response, parser, next_number } = &mut **messages;
+        let malformed = |why: &str| {
+            let error = PeerError::malformed(200, why);
+            RemoteError::Peer { error, retry_after: None }
+        };
+        let message = loop {
+            match parser.next() {
+                Ok(Some(message)) => break message,
+                Ok(None) => {}
+                Err(BrokenStream::TooLarge(error)) => return Err(error.into()),
+                Err(BrokenStream::UnknownPrefix) => return Err(malformed("a message has no prefix of gRPC")),
+            }
+            match response.chunk(FOREVER).await? {
+                Some(bytes) => parser.feed(&bytes),
+                None if grpc_end(&response.headers, &response.trailers).is_ok() => return Ok(None),
+                None if grpc_end(&response.headers, &response.trailers).status.is_none() => {
+                    return Err(RemoteError::StreamEnded);
+                }
+                None => return Err(grpc_error(self.protocol, response.status, &response.headers, &response.trailers)),
+            }
+        };
+        let id = next_number.map(|number| number.to_string());
+        *next_number = next_number.map(|number| number.saturating_add(1));
+        if let Some(observer) = &self.observer {
+            observer(WireEvent::Frame { id: id.as_deref(), data: &message });
+        }
+        match self.protocol.read_message(self.operation, &message) {
+            Ok(received) => Ok(Some(Frame { id, received })),
+            Err(error) => Err(RemoteError::Peer { error, retry_after: None }),
         }
     }
 

@@ -100,7 +100,7 @@ mod tests {
             headers.insert(RETRY_AFTER, value.parse().unwrap());
         }
         let status = StatusCode::from_u16(status).unwrap();
-        Attempt::of(Ok(Response { status, headers, body: Bytes::new() }), 784_111_770)
+        Attempt::of(Ok(Response { status, headers, body: Bytes::new(), trailers: HeaderMap::new() }), 784_111_770)
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub struct ProtocolOptions {
     pub a2a_version: Option<ProtocolVersion>,
 
     /// Prefer this binding; may be repeated, the best first
-    #[arg(long, value_name = "BINDING", value_parser = PossibleValuesParser::new(["jsonrpc", "http+json"])
+    #[arg(long, value_name = "BINDING", value_parser = PossibleValuesParser::new(["jsonrpc", "http+json", "grpc"])
         .map(|name| Binding::parse(&name).expect("each of them is a binding")))]
     pub transport: Vec<Binding>,
 

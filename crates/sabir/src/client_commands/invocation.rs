@@ -27,6 +27,7 @@ impl Invocation {
             let name = match binding {
                 Binding::JsonRpc => "jsonrpc",
                 Binding::HttpJson => "http+json",
+                Binding::Grpc => "grpc",
             };
             flag("--transport", Some(name));
         }

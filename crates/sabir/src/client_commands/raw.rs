@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 
+use sabir_model::Base64;
 use sabir_outbound::remote::{Observer, WireEvent};
 
 use crate::terminal_text::visible_lines;
@@ -20,7 +21,11 @@ pub fn observer() -> Observer {
 /// `>` goes out, `<` comes in.
 fn text_of(event: &WireEvent<'_>) -> String {
     let body = |mark: &str, bytes: &[u8]| {
-        let text = String::from_utf8_lossy(bytes);
+        let text = match std::str::from_utf8(bytes) {
+            Ok(text) if !text.contains('\0') => text.to_owned(),
+            // Messages of gRPC are protobuf.
+            _ => format!("({} bytes) {}", bytes.len(), Base64::encode(bytes).as_str()),
+        };
         text.lines().map(|line| format!("{mark} {line}\n")).collect::<String>()
     };
     match event {
@@ -51,6 +56,7 @@ mod tests {
             (WireEvent::Response { status: 200, body: b"a\nb" }, "< 200\n< a\n< b\n"),
             (WireEvent::Frame { id: Some("3"), data: b"{}" }, "< id: 3\n< data: {}\n"),
             (WireEvent::Frame { id: None, data: b"" }, ""),
+            (WireEvent::Response { status: 200, body: b"\0\0\0\0\x01a" }, "< 200\n< (6 bytes) AAAAAAFh\n"),
         ] {
             assert_eq!(text_of(&event), expected);
         }

@@ -37,6 +37,15 @@ pub fn web_url() -> ValueKind<String> {
     })
 }
 
+/// Where gRPC is: host and port, without a scheme.
+pub fn host_and_port() -> ValueKind<String> {
+    ValueKind::of_text("a host and a port, such as \"agents.example.com:443\"", |text| {
+        let (host, port) = text.rsplit_once(':')?;
+        let is_port = port.parse::<u16>().is_ok_and(|port| port > 0);
+        (is_port && !host.is_empty() && is_visible(text) && is_host(text)).then(|| text.to_owned())
+    })
+}
+
 /// `*`, or scheme, host and perhaps port, as browsers send it in `ValueOrigin`.
 pub fn origin() -> ValueKind<String> {
     ValueKind::of_text("\"*\" or an origin such as \"https://app.example.com\"", |text| {

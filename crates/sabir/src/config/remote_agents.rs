@@ -59,5 +59,6 @@ fn version() -> ValueKind<ProtocolVersion> {
 }
 
 fn transport() -> ValueKind<Binding> {
-    choice(&[("jsonrpc", Binding::JsonRpc), ("http+json", Binding::HttpJson)]).called("jsonrpc or http+json")
+    choice(&[("jsonrpc", Binding::JsonRpc), ("http+json", Binding::HttpJson), ("grpc", Binding::Grpc)])
+        .called("jsonrpc, http+json or grpc")
 }

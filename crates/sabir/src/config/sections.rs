@@ -69,6 +69,8 @@ pub struct ServerSection {
     pub listen: Vec<SocketAddr>,
     /// Absolute, without a slash at the end.
     pub public_url: Option<String>,
+    /// `host:port`.
+    pub public_grpc: Option<String>,
     pub body_limit: usize,
     pub memory: usize,
     /// `*` or `scheme://host[:port]`; empty means that no browser page of another origin may call.

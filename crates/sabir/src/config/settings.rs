@@ -12,7 +12,8 @@ use sabir_wire::{CancelTerminal, TerminalMessage};
 use serde_json::Value;
 
 use super::addresses::{
-    address_range, host_names, listen_addresses, origin, web_url, webhook_host, webhook_ports, webhook_range,
+    address_range, host_and_port, host_names, listen_addresses, origin, web_url, webhook_host, webhook_ports,
+    webhook_range,
 };
 use super::auth::{named_tokens, scope};
 use super::paths::{pem_file, store_url};
@@ -143,6 +144,11 @@ pub static SETTINGS: LazyLock<Vec<Setting<Config>>> = LazyLock::new(|| {
             )
             .short_variable("SABIR_PUBLIC_URL")
             .flag("--public-url"),
+        Row::new("server.public_grpc", "", optional(host_and_port()), |config| &mut config.server.public_grpc).help(
+            "Where clients reach this server over gRPC, such as `agents.example.com:443`; the card advertises it. \
+             Without it and without `public_url` that is the listen address; with `public_url` alone the card \
+             offers no gRPC, since nobody knows whether what stands in front passes it on.",
+        ),
         Row::new("server.body_limit", "16MiB", size(), |config| &mut config.server.body_limit)
             .help("The largest request body that is read."),
         Row::new("server.memory", "256MiB", size(), |config| &mut config.server.memory).help(

@@ -84,7 +84,7 @@ impl Claim {
             Some(version) => ProtocolVersion::parse(version)?,
             None => guessed,
         };
-        let binding = Binding::parse(&self.binding)?;
+        let binding = Binding::parse(&self.binding).filter(|binding| *binding != Binding::Grpc)?;
         match version {
             // Cards of 0.2 from its last days may name HTTP+JSON, which 0.3 then kept.
             ProtocolVersion::V0_2 if binding == Binding::HttpJson => PeerProtocol::new(ProtocolVersion::V0_3, binding),

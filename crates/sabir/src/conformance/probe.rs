@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use sabir_model::{AgentId, Call, PushCall, State, TaskId};
-use sabir_outbound::client::OpenResponse;
+use sabir_outbound::client::{HttpProtocol, OpenResponse};
 use sabir_outbound::{Client, DialError, Request, Target};
 use sabir_wire::{Binding, Operation, PeerCall, PeerProtocol, ProtocolVersion};
 use serde_json::Value;
@@ -221,6 +221,7 @@ impl<'s> Probe<'s> {
                 timeout: self.patience(),
                 redirects: 0,
                 secret_query: None,
+                protocol: HttpProtocol::Any,
             };
             let response = self.client.open(outgoing).await?;
             // The text of the specification and its protobuf do not agree on the verb of a subscription.

@@ -108,7 +108,9 @@ fn read(protocol: PeerProtocol, exchange: &Exchange, answered: &Answered) -> Rea
             drop_error_beside_result(&mut whole);
             answered.status
         }
-        Binding::HttpJson => status_of_body(&whole).filter(|_| answered.is_success()).unwrap_or(answered.status),
+        Binding::HttpJson | Binding::Grpc => {
+            status_of_body(&whole).filter(|_| answered.is_success()).unwrap_or(answered.status)
+        }
     };
     let body = whole.to_string();
     match protocol.read_response(exchange.operation, exchange.task.as_ref(), status, body.as_bytes()) {
@@ -166,7 +168,7 @@ pub fn read_frame(
 ) -> Result<Received, PeerError> {
     let data = match protocol.binding() {
         Binding::JsonRpc => json!({"jsonrpc": "2.0", "id": 0, "result": frame}).to_string(),
-        Binding::HttpJson => frame.to_string(),
+        Binding::HttpJson | Binding::Grpc => frame.to_string(),
     };
     protocol.read_frame(operation, task, data.as_bytes())
 }

@@ -191,7 +191,7 @@ fn task_shape(probe: &Probe<'_>) -> &'static Shape {
         (ProtocolVersion::V1_0, _) => &shapes_v1::TASK,
         (ProtocolVersion::V0_1, _) => &shapes_v01::TASK,
         (_, Binding::JsonRpc) => &shapes_v03::TASK,
-        (_, Binding::HttpJson) => &shapes_v03_proto::TASK,
+        (_, Binding::HttpJson | Binding::Grpc) => &shapes_v03_proto::TASK,
     }
 }
 
@@ -211,8 +211,8 @@ fn shape_of(probe: &Probe<'_>, operation: Operation, json: &Value) -> Option<&'s
         (_, Binding::JsonRpc, Send) => shapes_v03::send_response(json),
         (_, Binding::JsonRpc, Stream | Subscribe) => shapes_v03::stream_response(json),
         (_, Binding::JsonRpc, PushSet | PushGet) if json.is_object() => Some(&shapes_v03::PUSH_CONFIG),
-        (_, Binding::HttpJson, Send) => Some(&shapes_v03_proto::SEND_RESPONSE),
-        (_, Binding::HttpJson, Stream | Subscribe) => Some(&shapes_v03_proto::STREAM_RESPONSE),
+        (_, Binding::HttpJson | Binding::Grpc, Send) => Some(&shapes_v03_proto::SEND_RESPONSE),
+        (_, Binding::HttpJson | Binding::Grpc, Stream | Subscribe) => Some(&shapes_v03_proto::STREAM_RESPONSE),
         (_, _, List | PushSet | PushGet | PushList) => None,
     }
 }

@@ -81,14 +81,14 @@ impl WireError {
     pub fn differs_from(&self, expected: &Expected, protocol: PeerProtocol) -> Option<String> {
         let is_expected = match (protocol.binding(), protocol.version()) {
             (Binding::JsonRpc, _) => self.code == Some(expected.code),
-            (Binding::HttpJson, ProtocolVersion::V1_0) => {
+            (Binding::HttpJson | Binding::Grpc, ProtocolVersion::V1_0) => {
                 // Without a reason the status is all there is, and that there is none is judged elsewhere; so is 200.
                 let is_named = self.reason.as_deref().is_none_or(|reason| reason == expected.reason);
                 let has_status = expected.statuses.contains(&self.status) || self.status == 200;
                 is_named && has_status
             }
             // 0.3 does not say which status is which error; its SDKs differ in all but this one.
-            (Binding::HttpJson, _) => {
+            (Binding::HttpJson | Binding::Grpc, _) => {
                 let is_missing = expected.kind == PeerErrorKind::TaskNotFound;
                 self.kind == expected.kind || if is_missing { self.status == 404 } else { self.status >= 400 }
             }
@@ -101,7 +101,7 @@ impl WireError {
         match (protocol.binding(), self.code) {
             (Binding::JsonRpc, Some(code)) => format!("{code}"),
             (Binding::JsonRpc, None) => format!("HTTP {} without a code", self.status),
-            (Binding::HttpJson, _) => {
+            (Binding::HttpJson | Binding::Grpc, _) => {
                 let reason = self.reason.as_deref().map(|reason| format!(" {reason}")).unwrap_or_default();
                 format!("HTTP {}{reason}", self.status)
             }
@@ -135,7 +135,7 @@ impl WireError {
         let says_something = ["code", "message", "detail", "title"].iter().any(|name| self.object.get(name).is_some());
         match protocol.binding() {
             Binding::JsonRpc => self.code.is_none() && !matches!(self.status, 429 | 503),
-            Binding::HttpJson => !says_something && !matches!(self.status, 429 | 503),
+            Binding::HttpJson | Binding::Grpc => !says_something && !matches!(self.status, 429 | 503),
         }
     }
 
@@ -149,8 +149,10 @@ impl Expected {
     fn words(&self, protocol: PeerProtocol) -> String {
         match (protocol.binding(), protocol.version()) {
             (Binding::JsonRpc, _) => format!("{} ({})", self.code, self.name),
-            (Binding::HttpJson, ProtocolVersion::V1_0) => format!("HTTP {} {}", self.statuses[0], self.reason),
-            (Binding::HttpJson, _) => format!("HTTP {} ({})", self.statuses[0], self.name),
+            (Binding::HttpJson | Binding::Grpc, ProtocolVersion::V1_0) => {
+                format!("HTTP {} {}", self.statuses[0], self.reason)
+            }
+            (Binding::HttpJson | Binding::Grpc, _) => format!("HTTP {} ({})", self.statuses[0], self.name),
         }
     }
 }

@@ -56,6 +56,7 @@ async fn serve_all(
     let agent = Hosted::new(id, Arc::new(DemoAgent::new(Inputs::Anything)));
     let engine = builder.agent(agent).start().await.unwrap();
     let card = CardSettings {
+        grpc: sabir_server::GrpcAddress::OfBase,
         name: None,
         description: None,
         organization: None,

@@ -229,6 +229,7 @@ proptest! {
             | Surface::Catalogue
             | Surface::AgentList
             | Surface::GatewayCard(_)
+            | Surface::GrpcService(_)
             | Surface::Health
             | Surface::Ready => return Ok(()),
         };

@@ -11,7 +11,7 @@ use super::status;
 use crate::excerpt::excerpt_with_ellipsis;
 use crate::{Operation, ProtocolVersion};
 
-const DOMAIN: &str = "a2a-protocol.org";
+pub(crate) const DOMAIN: &str = "a2a-protocol.org";
 
 /// `{code, message, data?}`: the error of a JSON-RPC answer, and the whole body in 0.3 HTTP+JSON.
 pub(crate) struct RpcError<'e> {
@@ -170,7 +170,7 @@ impl Serialize for GatewayText<'_> {
             Error::LimitReached { .. } => format!("too many requests: {sentence}"),
             Error::QuestionClosed(_) => format!("conflict: {sentence}"),
             Error::Forbidden(_) => format!("forbidden: {sentence}"),
-            Error::Internal(_) => sentence,
+            Error::DeadlineExceeded | Error::Unrepresentable(_) | Error::Internal(_) => sentence,
             Error::PushNotSupported
             | Error::Unsupported(_)
             | Error::ContentType(_)

@@ -66,6 +66,8 @@ pub(super) fn v1(error: &Error) -> Code {
         Error::BrokenBody(_) => REQUEST,
         Error::PathNotFound(_) => METHOD,
         Error::VerbNotAllowed(_) => REQUEST,
+        Error::DeadlineExceeded => INTERNAL,
+        Error::Unrepresentable(_) => INTERNAL,
         Error::Internal(_) => INTERNAL,
     }
 }
@@ -106,6 +108,8 @@ fn v0_3(error: &Error, operation: Option<Operation>) -> Code {
         Error::BrokenBody(_) => REQUEST,
         Error::PathNotFound(_) => METHOD,
         Error::VerbNotAllowed(_) => REQUEST,
+        Error::DeadlineExceeded => INTERNAL,
+        Error::Unrepresentable(_) => INTERNAL,
         Error::Internal(_) => INTERNAL,
     }
 }
@@ -146,6 +150,8 @@ fn v0_1(error: &Error) -> Code {
         Error::BrokenBody(_) => REQUEST,
         Error::PathNotFound(_) => METHOD,
         Error::VerbNotAllowed(_) => REQUEST,
+        Error::DeadlineExceeded => INTERNAL,
+        Error::Unrepresentable(_) => INTERNAL,
         Error::Internal(_) => INTERNAL,
     }
 }
@@ -166,6 +172,28 @@ pub(super) fn name(code: Code) -> Option<&'static str> {
         UNAUTHENTICATED => Some("AuthenticationRequired"),
         FORBIDDEN => Some("AuthorizationFailed"),
         _ => None,
+    }
+}
+
+/// The name of an error in 0.3, by which clients of its gRPC know what went wrong.
+pub(crate) fn name_0_3(error: &Error, operation: Option<Operation>) -> &'static str {
+    match v0_3(error, operation) {
+        TASK_NOT_FOUND => "TaskNotFoundError",
+        NOT_CANCELABLE => "TaskNotCancelableError",
+        NO_PUSH => "PushNotificationNotSupportedError",
+        UNSUPPORTED => "UnsupportedOperationError",
+        CONTENT_TYPE => "ContentTypeNotSupportedError",
+        AGENT_RESPONSE => "InvalidAgentResponseError",
+        UNAVAILABLE => "AgentUnavailableError",
+        UNAUTHENTICATED => "AuthenticationRequiredError",
+        FORBIDDEN => "AuthorizationFailedError",
+        VERSION => "VersionNotSupportedError",
+        PARSE => "JSONParseError",
+        REQUEST => "InvalidRequestError",
+        METHOD => "MethodNotFoundError",
+        PARAMS => "InvalidParamsError",
+        (-32007, _) => "AuthenticatedExtendedCardNotConfiguredError",
+        _ => "InternalError",
     }
 }
 
@@ -205,6 +233,8 @@ pub(super) fn reason(error: &Error) -> &'static str {
         Error::BrokenBody(_) => "INVALID_REQUEST",
         Error::PathNotFound(_) => "METHOD_NOT_FOUND",
         Error::VerbNotAllowed(_) => "INVALID_REQUEST",
+        Error::DeadlineExceeded => "DEADLINE_EXCEEDED",
+        Error::Unrepresentable(_) => "UNREPRESENTABLE",
         Error::Internal(_) => "INTERNAL_ERROR",
     }
 }

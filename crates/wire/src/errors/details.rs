@@ -69,6 +69,8 @@ pub(super) fn of(error: &Error) -> ErrorDetails<'_> {
         Error::BrokenBody(_) => vec![detail(error)],
         Error::PathNotFound(_) => vec![detail(error)],
         Error::VerbNotAllowed(_) => vec![detail(error)],
+        Error::DeadlineExceeded => vec![detail(error)],
+        Error::Unrepresentable(_) => vec![detail(error)],
         Error::Internal(_) => vec![],
     };
     ErrorDetails::Members(members)

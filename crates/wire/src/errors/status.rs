@@ -9,7 +9,7 @@ pub(crate) fn http_status(error: &Error) -> u16 {
     row(error).0
 }
 
-pub(super) fn grpc_name(error: &Error) -> &'static str {
+pub(crate) fn grpc_name(error: &Error) -> &'static str {
     row(error).1
 }
 
@@ -50,6 +50,8 @@ fn row(error: &Error) -> (u16, &'static str, Option<&'static str>) {
         Error::BrokenBody(_) => (400, "INVALID_ARGUMENT", Some("Broken body")),
         Error::PathNotFound(_) => (404, "NOT_FOUND", Some("Path not found")),
         Error::VerbNotAllowed(_) => (405, "UNIMPLEMENTED", Some("Method not allowed")),
+        Error::DeadlineExceeded => (504, "DEADLINE_EXCEEDED", Some("Deadline exceeded")),
+        Error::Unrepresentable(_) => (500, "INTERNAL", None),
         Error::Internal(_) => (500, "INTERNAL", None),
     }
 }

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::fixture::{self, ThreeAgents, golden, golden_text};
-use crate::{Surface, TerminalMessage, locate, v1::V1, v03::V03, v03::V03Proto};
+use crate::{Surface, TerminalMessage, V1Protobuf, V03Protobuf, locate, v1::V1, v03::V03, v03::V03Proto};
 
 const MESSAGE: &str = r#"{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"x"}]}}"#;
 
@@ -195,9 +195,6 @@ fn params_are_an_object_or_nothing() {
     }
 }
 
-/// What `detect/cases.json` expects of dialects and bindings that are not served yet.
-const NOT_YET: [&str; 2] = ["grpc 1.0", "grpc 0.3"];
-
 #[test]
 fn the_dialect_of_every_golden_request_is_detected() {
     for case in golden("detect/cases.json").as_array().unwrap() {
@@ -219,7 +216,12 @@ fn the_dialect_of_every_golden_request_is_detected() {
                 let Surface::Refused(refused) = surface else { unreachable!() };
                 (Some(refused.error), responder)
             }
-            Surface::Catalogue | Surface::AgentList | Surface::GatewayCard(_) | Surface::Health | Surface::Ready => {
+            Surface::Catalogue
+            | Surface::AgentList
+            | Surface::GatewayCard(_)
+            | Surface::GrpcService(_)
+            | Surface::Health
+            | Surface::Ready => {
                 panic!("{name}")
             }
         };
@@ -230,13 +232,11 @@ fn the_dialect_of_every_golden_request_is_detected() {
             None => {}
         }
         let reply = error.as_ref().map(|error| responder.error_reply(error));
-        let code = reply.as_ref().map(|reply| fixture::json(&reply.body)["error"]["code"].clone());
+        let code = reply
+            .as_ref()
+            .filter(|reply| reply.grpc_status.is_none())
+            .map(|reply| fixture::json(&reply.body)["error"]["code"].clone());
         let expected = match case["expect"].as_str().unwrap() {
-            _ if NOT_YET.contains(&name) => {
-                let unknown = code == Some(json!(-32601)) || reply.is_some_and(|reply| reply.status == 404);
-                assert!(unknown, "{name}: {error:?}");
-                continue;
-            }
             "error 404" => {
                 assert_eq!(reply.map(|reply| reply.status), Some(404), "{name}");
                 continue;
@@ -250,6 +250,8 @@ fn the_dialect_of_every_golden_request_is_detected() {
             "v0.3/jsonrpc" | "v0.2/jsonrpc" | "v0.2/rest" => V03.slot(),
             "v0.1/jsonrpc" => V01.slot(),
             "v0.3/rest" => V03Proto.slot(),
+            "v1.0/grpc" => V1Protobuf.slot(),
+            "v0.3/grpc" => V03Protobuf.slot(),
             other => panic!("{name}: {other}"),
         };
         assert_eq!(responder.slot(), expected, "{name}");

@@ -156,7 +156,7 @@ impl PeerError {
     }
 
     /// An answer that is no A2A; `why` says in which way.
-    pub(super) fn malformed(status: u16, why: &str) -> Self {
+    pub fn malformed(status: u16, why: &str) -> Self {
         Self::new(PeerErrorKind::Malformed, status, why)
     }
 }

@@ -9,6 +9,7 @@ use crate::ProtocolVersion;
 pub enum Binding {
     JsonRpc,
     HttpJson,
+    Grpc,
 }
 
 impl Binding {
@@ -18,6 +19,7 @@ impl Binding {
         match letters.to_ascii_uppercase().as_str() {
             "JSONRPC" | "JSONRPC20" => Some(Binding::JsonRpc),
             "HTTPJSON" | "REST" | "HTTP" | "HTTPJSONREST" => Some(Binding::HttpJson),
+            "GRPC" => Some(Binding::Grpc),
             _ => None,
         }
     }
@@ -27,6 +29,7 @@ impl Binding {
         match self {
             Binding::JsonRpc => "JSONRPC",
             Binding::HttpJson => "HTTP+JSON",
+            Binding::Grpc => "GRPC",
         }
     }
 }
@@ -40,11 +43,13 @@ pub struct PeerProtocol {
 
 impl PeerProtocol {
     /// Each of them, the newest first.
-    pub const ALL: [PeerProtocol; 6] = [
+    pub const ALL: [PeerProtocol; 8] = [
         PeerProtocol { version: ProtocolVersion::V1_0, binding: Binding::JsonRpc },
         PeerProtocol { version: ProtocolVersion::V1_0, binding: Binding::HttpJson },
+        PeerProtocol { version: ProtocolVersion::V1_0, binding: Binding::Grpc },
         PeerProtocol { version: ProtocolVersion::V0_3, binding: Binding::JsonRpc },
         PeerProtocol { version: ProtocolVersion::V0_3, binding: Binding::HttpJson },
+        PeerProtocol { version: ProtocolVersion::V0_3, binding: Binding::Grpc },
         PeerProtocol { version: ProtocolVersion::V0_2, binding: Binding::JsonRpc },
         PeerProtocol { version: ProtocolVersion::V0_1, binding: Binding::JsonRpc },
     ];
@@ -54,11 +59,11 @@ impl PeerProtocol {
         Self::ALL.into_iter().find(|known| known.version == version && known.binding == binding)
     }
 
-    /// What an interface of a card means. Cards of 0.2 from its last days may name HTTP+JSON, which 0.3 then kept.
+    /// What an interface of a card means. Cards of 0.2 from its last days may name HTTP+JSON and gRPC, which 0.3 then kept.
     pub fn of_interface(interface: &sabir_model::Interface) -> Option<Self> {
         let binding = Binding::parse(&interface.binding)?;
         match (ProtocolVersion::parse(&interface.version)?, binding) {
-            (ProtocolVersion::V0_2, Binding::HttpJson) => Self::new(ProtocolVersion::V0_3, binding),
+            (ProtocolVersion::V0_2, Binding::HttpJson | Binding::Grpc) => Self::new(ProtocolVersion::V0_3, binding),
             (version, binding) => Self::new(version, binding),
         }
     }

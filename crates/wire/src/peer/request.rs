@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use sabir_model::{Call, Error, PushCall, Wanted};
 
 use super::call::PeerCall;
+use super::grpc;
 use super::protocol::{Binding, PeerProtocol};
 use crate::jsonrpc::method_name;
 use crate::percent::encode;
@@ -30,6 +31,7 @@ impl PeerProtocol {
         let mut request = match self.binding() {
             Binding::JsonRpc => self.json_rpc(peer, operation, id)?,
             Binding::HttpJson => self.http_json(peer, operation)?,
+            Binding::Grpc => self.grpc_request(peer, operation)?,
         };
         request.headers = self.headers(peer, operation);
         Ok(request)
@@ -91,16 +93,16 @@ impl PeerProtocol {
 
     fn headers(self, peer: &PeerCall<'_>, operation: Operation) -> Vec<(&'static str, String)> {
         let accepts = match (operation.is_streaming(), self.binding()) {
-            (true, _) => "text/event-stream",
-            (false, Binding::JsonRpc) => "application/json",
+            (_, Binding::Grpc) => None,
+            (true, _) => Some("text/event-stream"),
+            (false, Binding::JsonRpc) => Some("application/json"),
             // 1.0 has a media type of its own.
-            (false, Binding::HttpJson) => "application/a2a+json, application/json",
+            (false, Binding::HttpJson) => Some("application/a2a+json, application/json"),
         };
-        let mut headers = vec![
-            ("content-type", "application/json".to_owned()),
-            ("accept", accepts.to_owned()),
-            ("a2a-version", header_version(self.version()).to_owned()),
-        ];
+        let content_type = if self.binding() == Binding::Grpc { grpc::CONTENT_TYPE } else { "application/json" };
+        let mut headers =
+            vec![("content-type", content_type.to_owned()), ("a2a-version", header_version(self.version()).to_owned())];
+        headers.extend(accepts.map(|accepts| ("accept", accepts.to_owned())));
         if let Call::Send(send) = peer.call {
             if !send.extensions.is_empty() {
                 let list = send.extensions.join(", ");
@@ -131,7 +133,8 @@ fn header_version(version: ProtocolVersion) -> &'static str {
 impl PeerRequest {
     /// The same call with the other verb, for servers that follow the other half of the specification.
     pub fn with_other_verb(&self) -> Option<Self> {
-        if self.operation != Operation::Subscribe || self.path.is_empty() {
+        // Only in HTTP+JSON, whose paths have the task in them.
+        if self.operation != Operation::Subscribe || !self.path.ends_with(":subscribe") {
             return None;
         }
         let verb = if self.verb == "POST" { "GET" } else { "POST" };

@@ -68,7 +68,8 @@ impl PeerProtocol {
 
     fn read(self, operation: Operation, task: Option<&TaskId>, status: u16, text: &str) -> Result<Received, PeerError> {
         let result = match self.binding() {
-            Binding::HttpJson => text,
+            // gRPC is no text; `read_message` is for that.
+            Binding::HttpJson | Binding::Grpc => text,
             Binding::JsonRpc => match json::parse::<Envelope<'_>>(text) {
                 Ok(Envelope { error: Some(error), .. }) if error.get() != "null" => {
                     let Some(error) = LenientObject::of(error.get()) else {
@@ -107,7 +108,7 @@ impl PeerProtocol {
             (ProtocolVersion::V1_0, _) => (V1.birth(), DataEncoding::Any),
             (ProtocolVersion::V0_1, _) => (V01.birth(), DataEncoding::Object),
             (_, Binding::JsonRpc) => (V03.birth(), DataEncoding::Object),
-            (_, Binding::HttpJson) => (V03Proto.birth(), DataEncoding::Nested),
+            (_, Binding::HttpJson | Binding::Grpc) => (V03Proto.birth(), DataEncoding::Nested),
         };
         match lenient_response::read(result, &Expected { operation, task, born, data }) {
             Some(response) => Ok(Received { response, violation: Some(violation) }),
@@ -120,7 +121,7 @@ impl PeerProtocol {
         match (self.version(), self.binding()) {
             (ProtocolVersion::V1_0, _) => V1.decode_response(operation, result),
             (ProtocolVersion::V0_3 | ProtocolVersion::V0_2, Binding::JsonRpc) => V03.decode_response(operation, result),
-            (ProtocolVersion::V0_3 | ProtocolVersion::V0_2, Binding::HttpJson) => {
+            (ProtocolVersion::V0_3 | ProtocolVersion::V0_2, Binding::HttpJson | Binding::Grpc) => {
                 V03Proto.decode_response(operation, result)
             }
             (ProtocolVersion::V0_1, _) => V01.decode_response(operation, result),

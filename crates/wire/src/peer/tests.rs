@@ -109,6 +109,7 @@ fn read_by_our_server(protocol: PeerProtocol, request: &PeerRequest) -> Result<C
     let base = match protocol.binding() {
         Binding::JsonRpc => "/",
         Binding::HttpJson => "/a2a/rest",
+        Binding::Grpc => "",
     };
     let url = request.url(base);
     let (path, query) = url.split_once('?').map_or((url.as_str(), None), |(path, query)| (path, Some(query)));
@@ -127,6 +128,10 @@ fn read_by_our_server(protocol: PeerProtocol, request: &PeerRequest) -> Result<C
     match locate(&head, &ThreeAgents) {
         Surface::Call(Endpoint::JsonRpc(mount)) => mount.decode(&head, &request.body, compat, &ThreeAgents).call,
         Surface::Call(Endpoint::HttpJson(route)) => route.decode(&head, &request.body, compat, &ThreeAgents).call,
+        Surface::Call(Endpoint::Grpc(route)) => {
+            let message = &request.body[crate::grpc::PREFIX_LENGTH..];
+            route.decode(&head, message, compat, &ThreeAgents).call
+        }
         _ => panic!("{request:?} leads nowhere"),
     }
 }
@@ -182,12 +187,31 @@ fn expected(protocol: PeerProtocol, call: &Call) -> Call {
     call
 }
 
+/// JSON that comes back from protobuf as it was.
+fn make_representable(call: &mut Call) {
+    let Call::Send(send) = call else { return };
+    send.message.parts[2] = Part::data(Json::parse(r#"{"n":5}"#).unwrap());
+    send.message.metadata = Some(Json::parse(r#"{"m":1000}"#).unwrap());
+}
+
+#[test]
+fn what_protobuf_cannot_hold_is_not_sent_over_grpc() {
+    for version in [ProtocolVersion::V1_0, ProtocolVersion::V0_3] {
+        let call = send(Delivery::Stream);
+        let error = protocol(version, Binding::Grpc).request(&PeerCall::new(&call), 1).unwrap_err();
+        assert!(error.to_string().contains("message.parts[2].data.n: a double cannot hold"), "{error}");
+    }
+}
+
 #[test]
 fn our_own_server_reads_every_request_as_it_was_meant() {
     let mut refused = Vec::new();
     for protocol in PeerProtocol::ALL {
         let tenants = if protocol.version() == ProtocolVersion::V1_0 { &[None, Some("alpha")][..] } else { &[None] };
-        for call in tenants.iter().flat_map(|tenant| calls(*tenant)) {
+        for mut call in tenants.iter().flat_map(|tenant| calls(*tenant)) {
+            if protocol.binding() == Binding::Grpc {
+                make_representable(&mut call);
+            }
             let request = match protocol.request(&PeerCall::new(&call), 7) {
                 Ok(request) => request,
                 Err(error) => {
@@ -203,6 +227,7 @@ fn our_own_server_reads_every_request_as_it_was_meant() {
     let expected = [
         "0.3 over JSONRPC List: 0.3 has no call for this",
         "0.3 over HTTP+JSON List: there is no method tasks/list",
+        "0.3 over GRPC List: 0.3 has no call for this",
         "0.2 over JSONRPC List: 0.2 has no call for this",
         "0.1 over JSONRPC List: 0.1 has no call for this",
         "0.1 over JSONRPC PushList: 0.1 has no call for this",
@@ -220,8 +245,8 @@ fn requests_have_the_headers_of_their_call() {
     let headers: Vec<String> = request.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
     let expected = [
         "content-type: application/json",
-        "accept: text/event-stream",
         "a2a-version: 0.3",
+        "accept: text/event-stream",
         "a2a-extensions: urn:x, urn:y",
         "x-a2a-extensions: urn:x, urn:y",
         "idempotency-key: key 1",

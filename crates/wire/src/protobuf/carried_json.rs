@@ -16,10 +16,10 @@ use crate::json;
 use crate::wire_types::Violations;
 
 /// The member of what stands in place of JSON that protobuf cannot hold.
-pub(crate) const UNREPRESENTABLE: &str = "sabir:unrepresentable";
+const UNREPRESENTABLE: &str = "sabir:unrepresentable";
 
 /// So many messages may be nested in each other in carried JSON. Readers stop at 100, and at most eight are around it.
-pub(crate) const MAX_CARRIED_DEPTH: usize = 90;
+const MAX_CARRIED_DEPTH: usize = 90;
 
 /// Whole numbers up to this are doubles, and so are their neighbours.
 const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;

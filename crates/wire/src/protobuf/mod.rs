@@ -2,11 +2,11 @@
 
 mod carried_json;
 mod time;
+mod weight;
 
-pub(crate) use carried_json::{
-    MAX_CARRIED_DEPTH, UNREPRESENTABLE, read_struct, read_value, unrepresentable, write_struct, write_value,
-};
+pub(crate) use carried_json::{read_struct, read_value, unrepresentable, write_struct, write_value};
 pub(crate) use time::{read_time, write_known_time, write_time};
+pub(crate) use weight::weight;
 
 use sabir_model::Error;
 use sabir_proto::prost::Message;

@@ -4,8 +4,10 @@ use std::borrow::Cow;
 
 use sabir_model::Error;
 
+use super::Wrapper;
 use crate::errors::{self, GatewayError, RpcError};
 use crate::gateway::GatewayOperation;
+use crate::grpc::{GRPC, GrpcStatus, MessagePrefix, prefix};
 use crate::http_json::EndpointGroup;
 use crate::{Operation, ProtocolVersion, json, percent};
 
@@ -14,6 +16,8 @@ pub(crate) enum Envelope<'a> {
     JsonRpc(JsonRpcEnvelope<'a>),
     HttpJson(EndpointGroup),
     Gateway(GatewayOperation),
+    /// gRPC of this version: a prefix before each message, and a status behind the last.
+    Grpc(ProtocolVersion),
 }
 
 #[derive(Clone)]
@@ -49,29 +53,49 @@ impl Envelope<'_> {
             }
             Envelope::HttpJson(group) => Envelope::HttpJson(group),
             Envelope::Gateway(operation) => Envelope::Gateway(operation),
+            Envelope::Grpc(version) => Envelope::Grpc(version),
         }
     }
 
     /// Writes what comes before a result.
     pub fn write_start(&self, out: &mut Vec<u8>) {
-        if let Envelope::JsonRpc(JsonRpcEnvelope { id, .. }) = self {
-            out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-            out.extend_from_slice(id.as_bytes());
-            out.extend_from_slice(b",\"result\":");
+        match self {
+            Envelope::JsonRpc(JsonRpcEnvelope { id, .. }) => {
+                out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+                out.extend_from_slice(id.as_bytes());
+                out.extend_from_slice(b",\"result\":");
+            }
+            Envelope::Grpc(_) => prefix::begin(out),
+            Envelope::HttpJson(_) | Envelope::Gateway(_) => {}
         }
     }
 
-    /// Writes what comes after a result.
-    pub fn write_end(&self, out: &mut Vec<u8>) {
-        if let Envelope::JsonRpc(_) = self {
-            out.push(b'}');
+    /// Writes what comes after a result whose `write_start` was at `start`.
+    pub fn write_end(&self, start: usize, out: &mut Vec<u8>) {
+        match self {
+            Envelope::JsonRpc(_) => out.push(b'}'),
+            Envelope::Grpc(_) => prefix::end(start, out),
+            Envelope::HttpJson(_) | Envelope::Gateway(_) => {}
         }
+    }
+
+    /// What is written around a result of this length.
+    pub fn wrapper(&self, length: usize) -> Wrapper {
+        let mut wrapper = Wrapper { before: Vec::new(), after: Vec::new() };
+        match self {
+            Envelope::Grpc(_) => wrapper.before.extend_from_slice(&MessagePrefix::plain(length).write()),
+            _ => {
+                self.write_start(&mut wrapper.before);
+                self.write_end(0, &mut wrapper.after);
+            }
+        }
+        wrapper
     }
 
     pub fn frames(&self) -> FrameFormat {
         match self {
             Envelope::JsonRpc(envelope) => envelope.frames,
-            Envelope::HttpJson(_) | Envelope::Gateway(_) => FrameFormat::Bare,
+            Envelope::HttpJson(_) | Envelope::Gateway(_) | Envelope::Grpc(_) => FrameFormat::Bare,
         }
     }
 
@@ -79,7 +103,14 @@ impl Envelope<'_> {
         match self {
             Envelope::JsonRpc(_) | Envelope::Gateway(_) => "application/json",
             Envelope::HttpJson(group) => group.content_type(),
+            Envelope::Grpc(_) => GRPC,
         }
+    }
+
+    /// The status behind the last message. `None`: the binding has none.
+    pub fn end_status(&self, error: Option<&Error>, operation: Option<Operation>) -> Option<GrpcStatus> {
+        let Envelope::Grpc(version) = self else { return None };
+        Some(error.map_or_else(GrpcStatus::ok, |error| GrpcStatus::of(error, *version, operation)))
     }
 
     /// Writes an error with its envelope. `frames` counts for JSON-RPC only.
@@ -99,6 +130,8 @@ impl Envelope<'_> {
             }
             Envelope::HttpJson(group) => group.write_error(error, operation, out),
             Envelope::Gateway(_) => json::write(&GatewayError(error), out),
+            // It is in the trailers.
+            Envelope::Grpc(_) => {}
         }
     }
 
@@ -107,6 +140,7 @@ impl Envelope<'_> {
             Envelope::JsonRpc(_) => errors::rpc_status(error),
             Envelope::HttpJson(group) => group.error_status(error),
             Envelope::Gateway(_) => errors::gateway_status(error),
+            Envelope::Grpc(_) => 200,
         }
     }
 
@@ -114,6 +148,7 @@ impl Envelope<'_> {
         match self {
             Envelope::JsonRpc(_) | Envelope::Gateway(_) => "application/json",
             Envelope::HttpJson(group) => group.error_content_type(),
+            Envelope::Grpc(_) => GRPC,
         }
     }
 }

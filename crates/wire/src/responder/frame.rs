@@ -7,13 +7,14 @@ use std::io::Write;
 
 use sabir_model::{ContextId, Error, Event, Message, Seq, Task, TaskId};
 
-use super::{FrameFormat, Reply, Responder};
-use crate::{Payload, work};
+use super::{Envelope, FrameFormat, Reply, Responder};
+use crate::grpc::GRPC;
+use crate::{Dialect, Payload, work};
 
 pub const EVENT_STREAM: &str = "text/event-stream";
 
 /// A comment that keeps a quiet stream open; no client sees it.
-pub const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
+const KEEP_ALIVE: &[u8] = b": keep-alive\n\n";
 
 impl Responder<'_> {
     /// The place of this dialect among the shared encodings of an event.
@@ -24,8 +25,7 @@ impl Responder<'_> {
     /// Encodes an event, for every subscriber with the same slot.
     pub fn encode_event(&self, task: &TaskId, context: &ContextId, event: &Event) -> Vec<u8> {
         let mut payload = Vec::with_capacity(512);
-        self.dialect.encode(Payload::Event { task, context, event }, &mut payload);
-        make_one_line(&mut payload, 0);
+        encode_frame(self.dialect, Payload::Event { task, context, event }, &mut payload);
         payload
     }
 
@@ -37,17 +37,17 @@ impl Responder<'_> {
     /// Encodes an event together with the artifacts of its task.
     pub fn encode_final_event(&self, task: &Task, event: &Event) -> Vec<u8> {
         let mut payload = Vec::with_capacity(512);
-        self.dialect.encode(Payload::FinalEvent { task, event }, &mut payload);
-        make_one_line(&mut payload, 0);
+        encode_frame(self.dialect, Payload::FinalEvent { task, event }, &mut payload);
         payload
     }
 
     /// Writes the frame around an encoded event. Only stored events have a number.
     pub fn write_frame(&self, seq: Option<Seq>, payload: &[u8], out: &mut Vec<u8>) {
         out.reserve(payload.len() + 128);
+        let start = out.len();
         self.write_frame_start(seq, out);
         out.extend_from_slice(payload);
-        self.write_frame_end(out);
+        self.write_frame_end(start, out);
     }
 
     /// How many bytes `write_frame` adds to a payload, at most. The caller chooses the id in there, so a limit on what
@@ -60,24 +60,25 @@ impl Responder<'_> {
 
     /// Writes the first frame of a subscription: the task as it is now.
     pub fn write_snapshot_frame(&self, task: &Task, out: &mut Vec<u8>) {
-        self.write_frame_start(Some(task.seq), out);
         let start = out.len();
-        self.dialect_for(task).encode(Payload::Snapshot(task), out);
-        make_one_line(out, start);
-        self.write_frame_end(out);
+        self.write_frame_start(Some(task.seq), out);
+        encode_frame(self.dialect_for(task), Payload::Snapshot(task), out);
+        self.write_frame_end(start, out);
     }
 
     /// Writes the only frame of a stream that made no task.
     pub fn write_message_frame(&self, message: &Message, out: &mut Vec<u8>) {
-        self.write_frame_start(None, out);
         let start = out.len();
-        self.dialect.encode(Payload::Message(message), out);
-        make_one_line(out, start);
-        self.write_frame_end(out);
+        self.write_frame_start(None, out);
+        encode_frame(self.dialect, Payload::Message(message), out);
+        self.write_frame_end(start, out);
     }
 
-    /// Writes the last frame of a stream that cannot go on.
+    /// Writes the last frame of a stream that cannot go on. gRPC has none; `end_status` says it there.
     pub fn write_error_frame(&self, error: &Error, out: &mut Vec<u8>) {
+        if let Envelope::Grpc(_) = self.envelope {
+            return;
+        }
         out.extend_from_slice(b"event: error\ndata: ");
         let start = out.len();
         self.envelope.write_error(error, self.operation, self.envelope.frames(), out);
@@ -89,10 +90,30 @@ impl Responder<'_> {
     pub(super) fn only_frame(&self, write: impl FnOnce(&mut Vec<u8>)) -> Reply {
         let mut body = Vec::with_capacity(512);
         write(&mut body);
-        Reply { status: 200, content_type: EVENT_STREAM, retry_after: None, allow: None, body }
+        let (content_type, grpc_status) = (self.stream_content_type(), self.end_status(None));
+        Reply { status: 200, content_type, retry_after: None, allow: None, grpc_status, body }
+    }
+
+    /// The media type of a stream.
+    pub fn stream_content_type(&self) -> &'static str {
+        match self.envelope {
+            Envelope::Grpc(_) => GRPC,
+            _ => EVENT_STREAM,
+        }
+    }
+
+    /// What keeps a quiet stream open. Connections of gRPC do that by themselves.
+    pub fn keep_alive(&self) -> Option<&'static [u8]> {
+        match self.envelope {
+            Envelope::Grpc(_) => None,
+            _ => Some(KEEP_ALIVE),
+        }
     }
 
     pub(super) fn write_frame_start(&self, seq: Option<Seq>, out: &mut Vec<u8>) {
+        if let Envelope::Grpc(_) = self.envelope {
+            return self.envelope.write_start(out);
+        }
         if let Some(seq) = seq {
             writeln!(out, "id: {seq}").expect("a Vec takes everything");
         }
@@ -105,11 +126,24 @@ impl Responder<'_> {
         }
     }
 
-    pub(super) fn write_frame_end(&self, out: &mut Vec<u8>) {
+    /// `start` is where `write_frame_start` began.
+    pub(super) fn write_frame_end(&self, start: usize, out: &mut Vec<u8>) {
+        if let Envelope::Grpc(_) = self.envelope {
+            return self.envelope.write_end(start, out);
+        }
         if self.envelope.frames() == FrameFormat::Enveloped {
-            self.envelope.write_end(out);
+            self.envelope.write_end(start, out);
         }
         out.extend_from_slice(b"\n\n");
+    }
+}
+
+/// Appends the payload of a frame: one line, if the dialect is text.
+pub(super) fn encode_frame(dialect: &dyn Dialect, payload: Payload<'_>, out: &mut Vec<u8>) {
+    let start = out.len();
+    dialect.encode(payload, out);
+    if dialect.is_text() {
+        make_one_line(out, start);
     }
 }
 

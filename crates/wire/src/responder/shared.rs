@@ -3,7 +3,7 @@
 
 use sabir_model::{Answer, Seq, Task};
 
-use super::frame::{EVENT_STREAM, make_one_line};
+use super::frame::encode_frame;
 use super::{Envelope, Responder};
 use crate::{Dialect, Operation, Payload};
 
@@ -41,10 +41,7 @@ impl TaskEncoder {
         match self.shape {
             TaskShape::Result => self.dialect.encode(Payload::Task(task), &mut out),
             TaskShape::SendResult => self.dialect.encode(Payload::SendResult(task), &mut out),
-            TaskShape::Snapshot => {
-                self.dialect.encode(Payload::Snapshot(task), &mut out);
-                make_one_line(&mut out, 0);
-            }
+            TaskShape::Snapshot => encode_frame(self.dialect, Payload::Snapshot(task), &mut out),
         }
         out
     }
@@ -53,7 +50,8 @@ impl TaskEncoder {
 /// A reply with a task in it, without the encoded task.
 pub struct SplitTaskReply {
     pub content_type: &'static str,
-    pub wrapper: Wrapper,
+    /// The number of the frame that it is, if it is one.
+    seq: Option<Seq>,
     pub encoder: TaskEncoder,
 }
 
@@ -66,31 +64,38 @@ impl Responder<'_> {
             return None;
         }
         if self.is_streaming() {
-            let (wrapper, encoder) = self.split_snapshot_frame(task);
-            return Some(SplitTaskReply { content_type: EVENT_STREAM, wrapper, encoder });
+            let (seq, encoder) = (Some(task.seq), self.snapshot_encoder(task));
+            return Some(SplitTaskReply { content_type: self.stream_content_type(), seq, encoder });
         }
         let (dialect, shape) = match self.operation {
             Some(Operation::Send) => (self.dialect, TaskShape::SendResult),
             _ => (self.dialect_for(task), TaskShape::Result),
         };
-        let mut wrapper = Wrapper { before: Vec::new(), after: Vec::new() };
-        self.envelope.write_start(&mut wrapper.before);
-        self.envelope.write_end(&mut wrapper.after);
         let content_type = self.envelope.content_type();
-        Some(SplitTaskReply { content_type, wrapper, encoder: TaskEncoder { dialect, shape } })
+        Some(SplitTaskReply { content_type, seq: None, encoder: TaskEncoder { dialect, shape } })
     }
 
-    /// The parts of what `write_snapshot_frame` writes.
-    pub fn split_snapshot_frame(&self, task: &Task) -> (Wrapper, TaskEncoder) {
-        let encoder = TaskEncoder { dialect: self.dialect_for(task), shape: TaskShape::Snapshot };
-        (self.frame_wrapper(Some(task.seq)), encoder)
+    /// What stands around the encoded task of a split reply, whose encoding has this length.
+    pub fn reply_wrapper(&self, split: &SplitTaskReply, length: usize) -> Wrapper {
+        match split.seq {
+            Some(seq) => self.frame_wrapper(Some(seq), length),
+            None => self.envelope.wrapper(length),
+        }
     }
 
-    /// What `write_frame` writes around a payload.
-    pub fn frame_wrapper(&self, seq: Option<Seq>) -> Wrapper {
+    /// How the task is encoded in what `write_snapshot_frame` writes.
+    pub fn snapshot_encoder(&self, task: &Task) -> TaskEncoder {
+        TaskEncoder { dialect: self.dialect_for(task), shape: TaskShape::Snapshot }
+    }
+
+    /// What `write_frame` writes around a payload of this length.
+    pub fn frame_wrapper(&self, seq: Option<Seq>, length: usize) -> Wrapper {
+        if let Envelope::Grpc(_) = self.envelope {
+            return self.envelope.wrapper(length);
+        }
         let mut wrapper = Wrapper { before: Vec::new(), after: Vec::new() };
         self.write_frame_start(seq, &mut wrapper.before);
-        self.write_frame_end(&mut wrapper.after);
+        self.write_frame_end(0, &mut wrapper.after);
         wrapper
     }
 }

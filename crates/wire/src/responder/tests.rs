@@ -335,18 +335,23 @@ fn a_split_reply_has_the_bytes_of_the_whole_reply() {
                 by_birth,
                 Responder::http_json(EndpointGroup::V1, Some(operation)),
                 Responder::http_json(EndpointGroup::V0_3, Some(operation)),
+                Responder::grpc(ProtocolVersion::V1_0, Some(operation)),
+                Responder::grpc(ProtocolVersion::V0_3, Some(operation)),
             ] {
                 let answer = Answer::<()>::Task(task.clone());
                 let whole = responder.reply(&answer);
-                let SplitTaskReply { content_type, wrapper, encoder } = responder.split_task_reply(&answer).unwrap();
-                let parts = [wrapper.before, encoder.encode(&task), wrapper.after].concat();
-                assert_eq!((whole.status, whole.content_type), (200, content_type));
-                assert_eq!(String::from_utf8(parts), String::from_utf8(whole.body), "{operation:?}");
+                let split = responder.split_task_reply(&answer).unwrap();
+                let encoded = split.encoder.encode(&task);
+                let wrapper = responder.reply_wrapper(&split, encoded.len());
+                let parts = [wrapper.before, encoded, wrapper.after].concat();
+                assert_eq!((whole.status, whole.content_type), (200, split.content_type));
+                assert_eq!(parts, whole.body, "{operation:?}");
 
                 let mut frame = Vec::new();
                 responder.write_snapshot_frame(&task, &mut frame);
-                let (wrapper, encoder) = responder.split_snapshot_frame(&task);
-                assert_eq!([wrapper.before, encoder.encode(&task), wrapper.after].concat(), frame);
+                let encoded = responder.snapshot_encoder(&task).encode(&task);
+                let wrapper = responder.frame_wrapper(Some(task.seq), encoded.len());
+                assert_eq!([wrapper.before, encoded, wrapper.after].concat(), frame);
             }
         }
     }

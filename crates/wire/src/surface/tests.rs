@@ -25,10 +25,15 @@ fn say(verb: &str, target: &str, version: &str) -> String {
         Surface::Catalogue => "catalogue".to_owned(),
         Surface::AgentList => "agents".to_owned(),
         Surface::GatewayCard(agent) => format!("gateway card of {agent}"),
+        Surface::Call(Endpoint::Grpc(route)) => format!("gRPC {} {:?}", route.version.number(), route.operation),
+        Surface::GrpcService(service) => format!("{service:?}"),
         Surface::Health => "health".to_owned(),
         Surface::Ready => "ready".to_owned(),
         Surface::Refused(refused) => {
             let reply = refused.reply();
+            if let Some(status) = &reply.grpc_status {
+                return format!("{} gRPC {}", reply.status, status.code.name());
+            }
             let body = json(&reply.body);
             let shape = match reply.content_type {
                 "application/problem+json" => "problem",
@@ -51,6 +56,25 @@ fn say(verb: &str, target: &str, version: &str) -> String {
 #[test]
 fn requests_are_routed_by_verb_path_and_version() {
     for (verb, target, version, expected) in [
+        // gRPC.
+        ("POST", "/lf.a2a.v1.A2AService/SendMessage", "", "gRPC 1.0 Send"),
+        ("POST", "/lf.a2a.v1.A2AService/SubscribeToTask", "1.0", "gRPC 1.0 Subscribe"),
+        ("POST", "/lf.a2a.v1.A2AService/ListTasks", "", "gRPC 1.0 List"),
+        ("POST", "/lf.a2a.v1.A2AService/GetExtendedAgentCard", "", "gRPC 1.0 ExtendedCard"),
+        ("POST", "/a2a.v1.A2AService/SendStreamingMessage", "", "gRPC 0.3 Stream"),
+        ("POST", "/a2a.v1.A2AService/TaskSubscription", "", "gRPC 0.3 Subscribe"),
+        ("POST", "/a2a.v1.A2AService/ListTaskPushNotificationConfig", "", "gRPC 0.3 PushList"),
+        ("POST", "/a2a.v1.A2AService/GetAgentCard", "", "gRPC 0.3 ExtendedCard"),
+        ("POST", "/a2a.v1.A2AService/ListTasks", "", "200 gRPC UNIMPLEMENTED"),
+        ("POST", "/lf.a2a.v1.A2AService/TaskSubscription", "", "200 gRPC UNIMPLEMENTED"),
+        ("POST", "/lf.a2a.v1.A2AService/", "", "200 gRPC UNIMPLEMENTED"),
+        ("GET", "/lf.a2a.v1.A2AService/GetTask", "", "405 problem VerbNotAllowed (POST)"),
+        ("POST", "/lf.a2a.v1.OtherService/GetTask", "", "404 problem PathNotFound"),
+        ("POST", "/grpc.health.v1.Health/Check", "", "HealthCheck"),
+        ("POST", "/grpc.health.v1.Health/Watch", "", "HealthWatch"),
+        ("POST", "/grpc.health.v1.Health/Cheque", "", "200 gRPC UNIMPLEMENTED"),
+        ("POST", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", "", "Reflection"),
+        ("POST", "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "", "Reflection"),
         // The card.
         ("GET", "/.well-known/agent-card.json", "", "card default"),
         ("HEAD", "/.well-known/agent.json", "", "card default"),

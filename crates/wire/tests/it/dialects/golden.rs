@@ -279,12 +279,21 @@ pub(super) fn answers() -> Vec<(TestDialect, Operation, Value)> {
     cases().into_iter().flat_map(of_case).collect()
 }
 
-/// Every exchange of 0.3 over HTTP: the request with its path, and what it is answered.
-pub(super) fn exchanges_of_0_3() -> Vec<(String, Operation, Value, Vec<(Operation, Value)>)> {
+pub(super) struct Exchange {
+    pub(super) name: String,
+    pub(super) operation: Operation,
+    /// With its path.
+    pub(super) request: Value,
+    pub(super) answers: Vec<(Operation, Value)>,
+}
+
+/// Every exchange of 0.3 over HTTP.
+pub(super) fn exchanges_of_0_3() -> Vec<Exchange> {
     let cases = cases().into_iter().filter(|case| case.dialect == TestDialect::V03Proto && !case.is_push);
     let of_case = |case: Case| {
         let request = case.request.clone()?;
-        Some((case.name.clone(), operation_of_path(&request)?, request, case.answers()))
+        let (name, operation, answers) = (case.name.clone(), operation_of_path(&request)?, case.answers());
+        Some(Exchange { name, operation, request, answers })
     };
     cases.filter_map(of_case).collect()
 }

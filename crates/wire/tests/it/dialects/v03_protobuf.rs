@@ -110,7 +110,7 @@ fn check_payload(operation: Operation, payload: Payload<'_>) {
 #[test]
 fn golden_exchanges_mean_the_same() {
     let (mut requests, mut responses) = (0, 0);
-    for (name, operation, request, answers) in golden::exchanges_of_0_3() {
+    for golden::Exchange { name, operation, request, answers } in golden::exchanges_of_0_3() {
         check_request(operation, &params(operation, &request).to_string()).unwrap_or_else(|e| panic!("{name}: {e}"));
         requests += 1;
         for (operation, answer) in answers {
@@ -676,7 +676,7 @@ fn valid_messages() -> &'static [Vec<u8>] {
     static MESSAGES: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
     MESSAGES.get_or_init(|| {
         let mut messages = Vec::new();
-        for (_, operation, request, answers) in golden::exchanges_of_0_3() {
+        for golden::Exchange { operation, request, answers, .. } in golden::exchanges_of_0_3() {
             messages.push(bytes_of(request_type(operation), &params(operation, &request).to_string()));
             for (operation, answer) in answers {
                 if !matches!(operation, Operation::PushDelete | Operation::ExtendedCard) {

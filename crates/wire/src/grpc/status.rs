@@ -1,0 +1,102 @@
+//! How a call of gRPC ended: a code, a title, and for 1.0 the details that programs read.
+//!
+//! 1.0 has `google.rpc.Status` with the same details as its HTTP+JSON. 0.3 has nothing but text, which begins with the name of the
+//! error; its clients look there.
+
+use sabir_model::Error;
+use sabir_proto::prost::Message;
+use sabir_proto::{prost_types, rpc};
+
+use crate::errors::{self, ErrorText};
+use crate::{Operation, ProtocolVersion};
+
+/// A code of gRPC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GrpcCode(pub u8);
+
+impl GrpcCode {
+    pub const OK: Self = Self(0);
+    pub const DEADLINE_EXCEEDED: Self = Self(4);
+    pub const NOT_FOUND: Self = Self(5);
+    pub const UNIMPLEMENTED: Self = Self(12);
+    pub const INTERNAL: Self = Self(13);
+
+    /// Of the name that `google.rpc` gives to a code. Those that nobody knows are UNKNOWN.
+    pub fn of_name(name: &str) -> Self {
+        Self(NAMES.iter().position(|known| *known == name).unwrap_or(2) as u8)
+    }
+
+    pub fn name(self) -> &'static str {
+        NAMES.get(usize::from(self.0)).copied().unwrap_or("UNKNOWN")
+    }
+}
+
+const NAMES: [&str; 17] = [
+    "OK",
+    "CANCELLED",
+    "UNKNOWN",
+    "INVALID_ARGUMENT",
+    "DEADLINE_EXCEEDED",
+    "NOT_FOUND",
+    "ALREADY_EXISTS",
+    "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+    "FAILED_PRECONDITION",
+    "ABORTED",
+    "OUT_OF_RANGE",
+    "UNIMPLEMENTED",
+    "INTERNAL",
+    "UNAVAILABLE",
+    "DATA_LOSS",
+    "UNAUTHENTICATED",
+];
+
+/// What is in the trailers of a response.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GrpcStatus {
+    pub code: GrpcCode,
+    /// For people. Any text: whoever writes the trailer encodes it.
+    pub message: String,
+    /// An encoded `google.rpc.Status`; empty: none.
+    pub details: Vec<u8>,
+    /// When a retry makes sense, in seconds.
+    pub retry_after: Option<u32>,
+}
+
+impl GrpcStatus {
+    pub fn ok() -> Self {
+        Self { code: GrpcCode::OK, message: String::new(), details: Vec::new(), retry_after: None }
+    }
+
+    pub(crate) fn of(error: &Error, version: ProtocolVersion, operation: Option<Operation>) -> Self {
+        let code = GrpcCode::of_name(errors::grpc_name(error));
+        let text = ErrorText::of(error);
+        let retry_after = errors::retry_after(error);
+        if version.is_0_x() {
+            let name = errors::name_0_3(error, operation);
+            let sentence = if text.sentence.is_empty() { text.title } else { &text.sentence };
+            return Self { code, message: format!("{name}: {sentence}"), details: Vec::new(), retry_after };
+        }
+        let mut details = Vec::new();
+        if !text.violations.is_empty() {
+            let violations = text.violations.into_iter();
+            let field_violations = violations
+                .map(|(field, description)| rpc::bad_request::FieldViolation { field, description })
+                .collect();
+            details.push(any("google.rpc.BadRequest", &rpc::BadRequest { field_violations }));
+        }
+        let info = rpc::ErrorInfo {
+            reason: text.reason.to_owned(),
+            domain: errors::DOMAIN.to_owned(),
+            metadata: text.members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        };
+        details.push(any("google.rpc.ErrorInfo", &info));
+        let message = text.title.to_owned();
+        let status = rpc::Status { code: i32::from(code.0), message: message.clone(), details };
+        Self { code, message, details: status.encode_to_vec(), retry_after }
+    }
+}
+
+fn any(name: &str, message: &impl Message) -> prost_types::Any {
+    prost_types::Any { type_url: format!("type.googleapis.com/{name}"), value: message.encode_to_vec() }
+}
