@@ -22,7 +22,7 @@ const ALLOWED: [(&str, &[&str]); 13] = [
     ("sabir-server", &["sabir-model", "sabir-wire", "sabir-engine"]),
     ("sabir", LIBRARIES),
     ("sabir-bench", &[]),
-    ("sabir-testkit", &["sabir-model", "sabir-store", "sabir-engine"]),
+    ("sabir-testkit", &["sabir-model", "sabir-proto", "sabir-store", "sabir-engine"]),
     ("xtask", &[]),
 ];
 

@@ -190,6 +190,10 @@ impl App {
             },
             _ => None,
         };
+        let deadline = match grpc.map_or(Ok(None), |_| grpc::deadline(&parts.headers)) {
+            Ok(deadline) => deadline,
+            Err(error) => return grpc::finish(grpc, self.refuse(parts, &endpoint.responder(&head), &error)),
+        };
         let received = self.receive(parts, asking, grpc.as_ref()).await;
         let body = match received.and_then(|body| self.weigh(&endpoint, body)) {
             Ok(body) => body,
@@ -199,8 +203,7 @@ impl App {
         let responder = responder.into_owned();
         // A call may take hours; what it was read from is not needed any more.
         drop(body);
-        let response =
-            self.answer_call(parts, host, caller, call, responder, grpc.and_then(|grpc| grpc.deadline)).await;
+        let response = self.answer_call(parts, host, caller, call, responder, deadline).await;
         grpc::finish(grpc, response)
     }
 
@@ -223,6 +226,9 @@ impl App {
             };
         }
         let Some(time) = deadline else { return self.call(parts, caller, call, responder, None).await };
+        if time <= tokio::time::Instant::now() {
+            return self.refuse(parts, &responder, &Error::DeadlineExceeded);
+        }
         // The call ends then; the task goes on.
         let called = tokio::time::timeout_at(time, self.call(parts, caller, call, responder.clone(), deadline)).await;
         called.unwrap_or_else(|_| self.refuse(parts, &responder, &Error::DeadlineExceeded))
@@ -295,6 +301,11 @@ impl App {
     fn weigh(&self, endpoint: &Endpoint<'_>, body: Received) -> Result<Received, Error> {
         match endpoint.weight(&body) {
             ..=SMALL => Ok(body),
+            // One large thing alone always fits, but not one that was made to be.
+            weight if weight > self.inner.settings.memory => {
+                let why = "has so many members that they take more memory than server.memory allows";
+                Err(Error::invalid("message", why))
+            }
             weight => body.reserving(&self.inner.budget, weight),
         }
     }

@@ -1,10 +1,11 @@
-//! What tests share: contract suites, a scripted agent, a clock to advance, a small HTTP client, an OpenID
+//! What tests share: contract suites, a scripted agent, a clock to advance, small clients of HTTP and gRPC, an OpenID
 //! provider, certificates of an authority of their own, a remote agent that does everything wrong, and the real program
 //! as a child process, also in a terminal.
 
 pub mod certificates;
 pub mod clock;
 pub mod faulty;
+pub mod grpc;
 pub mod http;
 pub mod oidc_keys;
 pub mod oidc_provider;

@@ -18,6 +18,7 @@ mod failure_messages;
 mod fuzzing;
 mod gateway;
 mod generic_programs;
+mod grpc;
 mod host_check;
 mod http_surface;
 mod import_card;

@@ -5,11 +5,13 @@ use serde_json::{Value, json};
 use crate::server_fixture::{ServerFixture, v1_message};
 
 /// Version, transport, and the id of the agent that speaks so to the other server.
-const SPOKEN: [(&str, &str, &str); 6] = [
+const SPOKEN: [(&str, &str, &str); 8] = [
     ("1.0", "jsonrpc", "v1-rpc"),
     ("1.0", "http+json", "v1-rest"),
+    ("1.0", "grpc", "v1-grpc"),
     ("0.3", "jsonrpc", "v03-rpc"),
     ("0.3", "http+json", "v03-rest"),
+    ("0.3", "grpc", "v03-grpc"),
     ("0.2", "jsonrpc", "v02-rpc"),
     ("0.1", "jsonrpc", "v01-rpc"),
 ];

@@ -16,7 +16,6 @@ pub(crate) struct GrpcHead {
     pub(crate) format: GrpcFormat,
     /// Of messages whose prefix says that they are compressed, and of ours to this client.
     pub(crate) compression: Compression,
-    pub(crate) deadline: Option<Instant>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,10 +54,14 @@ impl GrpcHead {
             "gzip" => Compression::Gzip,
             _ => Compression::Unknown,
         };
-        let timeout = text(&parts.headers, "grpc-timeout").map(timeout).transpose()?;
-        let deadline = timeout.filter(|time| *time < LONGEST).map(|time| Instant::now() + time);
-        Ok(Self { format, compression, deadline })
+        Ok(Self { format, compression })
     }
+}
+
+/// Until when the caller wants an answer.
+pub(crate) fn deadline(headers: &HeaderMap) -> Result<Option<Instant>, Error> {
+    let timeout = text(headers, "grpc-timeout").map(timeout).transpose()?;
+    Ok(timeout.filter(|time| *time < LONGEST).map(|time| Instant::now() + time))
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {

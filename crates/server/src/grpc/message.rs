@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     fn head(compression: Compression) -> GrpcHead {
-        GrpcHead { format: GrpcFormat::Http2, compression, deadline: None }
+        GrpcHead { format: GrpcFormat::Http2, compression }
     }
 
     fn framed(flag: u8, length: u32, message: &[u8]) -> Bytes {

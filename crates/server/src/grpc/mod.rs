@@ -15,7 +15,7 @@ use http::Response;
 
 use crate::body::Body;
 
-pub(crate) use head::GrpcHead;
+pub(crate) use head::{GrpcHead, deadline};
 pub(crate) use response::Compressor;
 pub(crate) use services::{health, reflection};
 pub(crate) use trailers::trailers_of;
