@@ -119,9 +119,7 @@ impl Remote {
         let mut found = match fetched {
             Ok(card) => choose(card, settings, policy)?,
             // A card that was there once is only away for a while.
-            Err(error @ CardError::NotFound(_))
-                if discovered.read().unwrap_or_else(PoisonError::into_inner).is_none() =>
-            {
+            Err(error @ CardError::NotFound(_)) if !self.has_had_card() => {
                 without_card(settings).ok_or(RemoteError::Card(error))?
             }
             Err(error) => return Err(error.into()),
@@ -139,6 +137,11 @@ impl Remote {
         });
         *discovered.write().unwrap_or_else(PoisonError::into_inner) = Some(found.clone());
         Ok(found)
+    }
+
+    fn has_had_card(&self) -> bool {
+        let known = self.inner.discovered.read().unwrap_or_else(PoisonError::into_inner);
+        known.as_ref().is_some_and(|known| known.card.is_some())
     }
 
     /// Cards are fetched by `cards`, which knows no observer. Places where there is none are left out.

@@ -8,6 +8,7 @@ use sabir_testkit::remote::{
     CardFault, Death, DeathWhen, Delay, Ending, Faults, HangUp, HangUpWhen, HttpError, HugeFrame, On, Operation,
     RemoteAgent, RemoteProtocol, TasksAfterDeath, Times, harmless_faults,
 };
+use sabir_wire::ProtocolVersion;
 use tokio::time::timeout;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -194,6 +195,22 @@ async fn a_complete_stream_does_not_wait_for_a_broken_get() {
         let got = follow(Following::send(remote, message("stream 6 20 é"), Mirror::default())).await;
         assert_eq!(got, SIX_CHUNKS, "{name}");
         assert!(!agent.requests_for(Operation::Get).is_empty(), "{name}: it was asked for");
+    }
+}
+
+/// The card is looked for again and again, and by several at the same time.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_without_a_card_stays_one_that_the_operator_has_described() {
+    let faults = Faults { card: vec![CardFault::Missing], ..Faults::default() };
+    let agent = RemoteAgent::builder(RemoteProtocol::V03JsonRpc).with_faults(faults).start();
+    let settings = RemoteSettings {
+        endpoint: Some(format!("{}/", agent.url())),
+        version: Some(ProtocolVersion::V0_3),
+        ..RemoteSettings::new(agent.url())
+    };
+    let remote = Remote::new(settings).unwrap();
+    for time in 1..=3 {
+        remote.discover().await.unwrap_or_else(|error| panic!("the {time}. time: {error}"));
     }
 }
 

@@ -1,5 +1,6 @@
 //! The surfaces of the real program, over HTTP as it is.
 
+use sabir_testkit::grpc;
 use sabir_testkit::process::SabirOptions;
 use serde_json::{Value, json};
 
@@ -163,6 +164,7 @@ fn cards_are_cached_by_tag_and_can_be_pure() {
     for interface in superset["supportedInterfaces"].as_array().unwrap() {
         let url = interface["url"].as_str().unwrap();
         let path = url.split_once(&fixture.server.address.to_string()).unwrap().1;
+        let grpc = |method: &str, message| grpc::call(fixture.server.address, method, &[], &message).code() == Some(0);
         let works =
             match (interface["protocolBinding"].as_str().unwrap(), interface["protocolVersion"].as_str().unwrap()) {
                 ("JSONRPC", "1.0") => fixture.rpc(path, "SendMessage", v1_message("hi"))["result"]["task"].is_object(),
@@ -174,6 +176,12 @@ fn cards_are_cached_by_tag_and_can_be_pure() {
                     let message =
                         json!({"message": {"messageId": "m", "role": "ROLE_USER", "content": [{"text": "hi"}]}});
                     fixture.ask("POST", &format!("{path}/v1/message:send"), &[], &message).status == 200
+                }
+                ("GRPC", "1.0") => grpc("lf.a2a.v1.A2AService/SendMessage", v1_message("hi")),
+                ("GRPC", "0.3") => {
+                    let message =
+                        json!({"request": {"messageId": "m", "role": "ROLE_USER", "content": [{"text": "hi"}]}});
+                    grpc("a2a.v1.A2AService/SendMessage", message)
                 }
                 other => panic!("unknown interface {other:?}"),
             };

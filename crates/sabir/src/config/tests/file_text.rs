@@ -13,7 +13,7 @@ fn problems(text: &[u8]) -> String {
 
 #[test]
 fn unknown_keys_are_named_with_their_line() {
-    let server_keys = "listen, public_url, body_limit, memory, cors_origins, allowed_hosts, allow_open, grace, drain, keep_alive, tls_cert, tls_key, tls_client_ca, tls_client_auth, dev_tls, trusted_proxies";
+    let server_keys = "listen, public_url, public_grpc, body_limit, memory, cors_origins, allowed_hosts, allow_open, grace, drain, keep_alive, tls_cert, tls_key, tls_client_ca, tls_client_auth, dev_tls, trusted_proxies";
     for (text, expected) in [
         ("", ""),
         ("\u{feff}[server]\ngrace = 1\n", ""),

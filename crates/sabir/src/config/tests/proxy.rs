@@ -66,7 +66,11 @@ fn wrong_flags_are_named_and_secrets_are_not() {
             &[],
             "--a2a-version is \"2.0\"; expected 0.1 or 0.2 or 0.3 or 1.0; did you mean \"1.0\"?".into(),
         ),
-        ("https://a.example --transport grpc", &[], "--transport holds \"grpc\"; expected jsonrpc or http+json".into()),
+        (
+            "https://a.example --transport soap",
+            &[],
+            "--transport holds \"soap\"; expected jsonrpc, http+json or grpc".into(),
+        ),
         (
             "https://a.example --api-key secret",
             &[],

@@ -149,7 +149,7 @@ fn what_is_no_a2a_is_said() {
     for (answer, expected) in [
         ("<html>", (1, "A2ACLI_ERR_CARD_INVALID")),
         (
-            r#"{"name":"x","supportedInterfaces":[{"url":"http://x","protocolBinding":"GRPC","protocolVersion":"1.0"}]}"#,
+            r#"{"name":"x","supportedInterfaces":[{"url":"http://x","protocolBinding":"SOAP","protocolVersion":"1.0"}]}"#,
             (3, "SABIR_ERR_NO_INTERFACE"),
         ),
     ] {
