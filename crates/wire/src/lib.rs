@@ -1,7 +1,8 @@
 //! The wire formats of A2A, as pure functions: `locate` routes a request, `Endpoint::decode` turns it into a `Call` of
 //! the model, and its `Responder` writes the answer.
 //!
-//! A dialect is the JSON of one protocol version; a binding is how a call travels (JSON-RPC, HTTP+JSON, the gateway).
+//! A dialect is the JSON or the protobuf of one protocol version; a binding is how a call travels (JSON-RPC, HTTP+JSON,
+//! gRPC, the gateway).
 //! Each dialect converts straight to and from the model. Nothing here knows tokio, a socket or a store.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
