@@ -6,6 +6,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use sabir_testkit::grpc::{self, GrpcReply};
 use sabir_testkit::http::HttpReply;
 use sabir_testkit::oidc_provider::{AUDIENCE, ServedProvider};
 use serde_json::{Value, json};
@@ -163,7 +164,71 @@ fn requests() -> Vec<MatrixRequest> {
     add("gateway decide", Changes, "POST", gateway, &[], decision);
     add("gateway agents", Describes, "GET", "/v1/a2a/agents", &[], Value::Null);
     add("catalogue", Describes, "GET", "/.well-known/ai-catalog.json", &[], Value::Null);
+    const GRPC: &str = "gRPC";
+    let hook = json!({"taskId": "ID", "id": "c", "url": HOOK});
+    let named = json!({"taskId": "ID", "id": "c"});
+    for (name, does, method, headers, message) in [
+        ("gRPC 1.0 send", Creates, "lf.a2a.v1.A2AService/SendMessage", &[][..], v1_message(None)),
+        ("gRPC 1.0 send to", Changes, "lf.a2a.v1.A2AService/SendMessage", &[], v1_message(Some("ID"))),
+        ("gRPC 1.0 stream", Creates, "lf.a2a.v1.A2AService/SendStreamingMessage", &[], v1_message(None)),
+        ("gRPC 1.0 stream to", Changes, "lf.a2a.v1.A2AService/SendStreamingMessage", &[], v1_message(Some("ID"))),
+        ("gRPC 1.0 get", Reads, "lf.a2a.v1.A2AService/GetTask", &[], json!({"id": "ID"})),
+        ("gRPC 1.0 list", Lists, "lf.a2a.v1.A2AService/ListTasks", &[], json!({})),
+        ("gRPC 1.0 tenant list", Lists, "lf.a2a.v1.A2AService/ListTasks", &[], json!({"tenant": "demo"})),
+        ("gRPC 1.0 cancel", Changes, "lf.a2a.v1.A2AService/CancelTask", &[], json!({"id": "ID"})),
+        ("gRPC 1.0 subscribe", Reads, "lf.a2a.v1.A2AService/SubscribeToTask", FROM_0, json!({"id": "ID"})),
+        ("gRPC 1.0 set", Changes, "lf.a2a.v1.A2AService/CreateTaskPushNotificationConfig", &[], hook),
+        ("gRPC 1.0 hook", Reads, "lf.a2a.v1.A2AService/GetTaskPushNotificationConfig", &[], named.clone()),
+        ("gRPC 1.0 hooks", Reads, "lf.a2a.v1.A2AService/ListTaskPushNotificationConfigs", &[], json!({"taskId": "ID"})),
+        ("gRPC 1.0 unset", Changes, "lf.a2a.v1.A2AService/DeleteTaskPushNotificationConfig", &[], named),
+        ("gRPC 1.0 card", Describes, "lf.a2a.v1.A2AService/GetExtendedAgentCard", &[], json!({})),
+    ] {
+        add(name, does, GRPC, method, headers, message);
+    }
+    let old_message = |task: Option<&str>| {
+        let mut message = proto_message(task);
+        message["request"] = message["message"].take();
+        message.as_object_mut().expect("an object").remove("message");
+        message
+    };
+    let (task, config) = (json!({"name": "tasks/ID"}), json!({"name": "tasks/ID/pushNotificationConfigs/c"}));
+    let set = json!({"parent": "tasks/ID", "configId": "c", "config": {"pushNotificationConfig": {"url": HOOK}}});
+    for (name, does, method, headers, message) in [
+        ("gRPC 0.3 send", Creates, "a2a.v1.A2AService/SendMessage", &[][..], old_message(None)),
+        ("gRPC 0.3 send to", Changes, "a2a.v1.A2AService/SendMessage", &[], old_message(Some("ID"))),
+        ("gRPC 0.3 stream", Creates, "a2a.v1.A2AService/SendStreamingMessage", &[], old_message(None)),
+        ("gRPC 0.3 get", Reads, "a2a.v1.A2AService/GetTask", &[], task.clone()),
+        ("gRPC 0.3 cancel", Changes, "a2a.v1.A2AService/CancelTask", &[], task.clone()),
+        ("gRPC 0.3 subscribe", Reads, "a2a.v1.A2AService/TaskSubscription", FROM_0, task),
+        ("gRPC 0.3 set", Changes, "a2a.v1.A2AService/CreateTaskPushNotificationConfig", &[], set),
+        ("gRPC 0.3 hook", Reads, "a2a.v1.A2AService/GetTaskPushNotificationConfig", &[], config.clone()),
+        (
+            "gRPC 0.3 hooks",
+            Reads,
+            "a2a.v1.A2AService/ListTaskPushNotificationConfig",
+            &[],
+            json!({"parent": "tasks/ID"}),
+        ),
+        ("gRPC 0.3 unset", Changes, "a2a.v1.A2AService/DeleteTaskPushNotificationConfig", &[], config),
+        ("gRPC 0.3 card", Describes, "a2a.v1.A2AService/GetAgentCard", &[], json!({})),
+    ] {
+        add(name, does, GRPC, method, headers, message);
+    }
     all
+}
+
+/// An answer of gRPC with the status that HTTP would have had.
+fn as_http(reply: &GrpcReply) -> HttpReply {
+    let status = match reply.code() {
+        Some(5) => 404,
+        Some(7) => 403,
+        Some(16) => 401,
+        Some(_) => 200,
+        None => reply.http_status,
+    };
+    let (code, text, details) = (reply.code(), reply.text(), reply.details());
+    let body = json!({"messages": reply.messages, "grpc": code, "text": text, "details": details}).to_string();
+    HttpReply { status, headers: Vec::new(), body: body.into_bytes() }
 }
 
 /// Whether a caller was let in.
@@ -263,9 +328,22 @@ impl Matrix {
         let authorization = token.map(|token| format!("Bearer {token}"));
         let mut headers: Vec<(&str, &str)> = request.headers.to_vec();
         headers.extend(authorization.as_deref().map(|value| ("Authorization", value)));
-        let body: Value = serde_json::from_str(&body).unwrap();
+        let body: Value = serde_json::from_str(&body.replace("tasks/ID", &format!("tasks/{task}"))).unwrap();
+        if request.verb == "gRPC" {
+            return as_http(&grpc::call(self.fixture.server.address, request.path, &lower(&headers), &body));
+        }
         self.fixture.ask(request.verb, &put_in(request.path), &headers, &body)
     }
+}
+
+/// HTTP/2 has names in lower case only.
+fn lower<'h>(headers: &[(&'h str, &'h str)]) -> Vec<(&'static str, &'h str)> {
+    let name = |name: &str| match name {
+        "Authorization" => "authorization",
+        "Last-Event-ID" => "last-event-id",
+        other => panic!("{other} is not used with gRPC"),
+    };
+    headers.iter().map(|(known, value)| (name(known), *value)).collect()
 }
 
 /// What a caller sees of an answer, but for the names of tasks.
