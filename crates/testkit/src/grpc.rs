@@ -109,11 +109,81 @@ pub fn framed(message: &[u8]) -> Vec<u8> {
     [&[0][..], &length, message].concat()
 }
 
+/// A stream that is read message by message. Dropping it hangs up.
+pub struct GrpcStream {
+    /// Of the first message.
+    pub first_event_id: u64,
+    events: std::sync::mpsc::Receiver<StreamEvent>,
+    _hang_up: tokio::sync::oneshot::Sender<()>,
+}
+
+enum StreamEvent {
+    Message(Value),
+    End(Box<GrpcReply>),
+}
+
+impl GrpcStream {
+    /// `None` at the proper end.
+    pub fn next(&mut self) -> Option<Value> {
+        match self.events.recv_timeout(PATIENCE).expect("the stream goes on or ends") {
+            StreamEvent::Message(message) => Some(message),
+            StreamEvent::End(reply) => {
+                assert_eq!(reply.code(), Some(0), "{reply:?}");
+                None
+            }
+        }
+    }
+}
+
+/// Opens a stream; an answer that is none is the error.
+pub fn open(
+    address: SocketAddr,
+    method: &str,
+    metadata: &[(&str, &str)],
+    message: &Value,
+) -> Result<GrpcStream, Box<GrpcReply>> {
+    let body = framed(&encode(method, message));
+    let path = format!("/{method}");
+    let metadata: Vec<(String, String)> =
+        metadata.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let (to_test, events) = std::sync::mpsc::channel();
+    let (hang_up, hung_up) = tokio::sync::oneshot::channel();
+    let (to_opener, opened) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let metadata: Vec<(&str, &str)> =
+            metadata.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        // Whoever has hung up wants no more.
+        let on_head = |reply: &GrpcReply| {
+            let _ = to_opener.send(reply.first_event_id());
+        };
+        let on_message = |message: &Value| {
+            let _ = to_test.send(StreamEvent::Message(message.clone()));
+        };
+        let reading = exchange(address, &path, &metadata, body, ReadUntil::End, on_head, on_message);
+        runtime.block_on(async {
+            tokio::select! {
+                reply = reading => {
+                    let _ = to_test.send(StreamEvent::End(Box::new(reply)));
+                }
+                _ = hung_up => {}
+            }
+        });
+    });
+    match opened.recv_timeout(PATIENCE).expect("it answers") {
+        Some(first_event_id) => Ok(GrpcStream { first_event_id, events, _hang_up: hang_up }),
+        None => match events.recv_timeout(PATIENCE).expect("it ends") {
+            StreamEvent::End(reply) => Err(reply),
+            StreamEvent::Message(message) => panic!("a stream without numbers: {message}"),
+        },
+    }
+}
+
 /// Any body at any path.
 pub fn raw(address: SocketAddr, path: &str, metadata: &[(&str, &str)], body: Vec<u8>, until: ReadUntil) -> GrpcReply {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let exchange = async {
-        match tokio::time::timeout(PATIENCE, exchange(address, path, metadata, body, until)).await {
+        match tokio::time::timeout(PATIENCE, exchange(address, path, metadata, body, until, |_| {}, |_| {})).await {
             Ok(reply) => reply,
             Err(_) => panic!("no answer to {path} within {PATIENCE:?}"),
         }
@@ -127,6 +197,8 @@ async fn exchange(
     metadata: &[(&str, &str)],
     body: Vec<u8>,
     until: ReadUntil,
+    on_head: impl FnOnce(&GrpcReply),
+    on_message: impl Fn(&Value),
 ) -> GrpcReply {
     let socket = TcpStream::connect(address).await.expect("the server is alive");
     let (client, connection) = h2::client::handshake(socket).await.expect("it speaks HTTP/2");
@@ -166,6 +238,7 @@ async fn exchange(
     };
     reply.http_status = response.status().as_u16();
     reply.headers = response.headers().clone();
+    on_head(&reply);
     let output = POOL.services().flat_map(|service| service.methods().collect::<Vec<_>>());
     let output = output.into_iter().find(|method| path == path_of(method)).map(|method| method.output());
     let is_grpc =
@@ -182,7 +255,9 @@ async fn exchange(
             pending.extend_from_slice(&piece);
         }
         while let Some(message) = next_message(&mut pending) {
-            reply.messages.push(output.clone().map_or(Value::Null, |output| json_of(output, &message)));
+            let message = output.clone().map_or(Value::Null, |output| json_of(output, &message));
+            on_message(&message);
+            reply.messages.push(message);
             if until == ReadUntil::Messages(reply.messages.len()) {
                 return reply;
             }

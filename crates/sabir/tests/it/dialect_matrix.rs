@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use self::dialect_client::{DIALECTS, DialectClient, EventStream, REFERENCE, streaming_dialects};
+use self::dialect_client::{DIALECTS, DialectClient, EventStream, JSON_DIALECTS, REFERENCE};
 use self::json_format::JsonFormat;
 use self::neutral_task::{Artifact, Content, Event, Message, Part, Status, Task};
 use crate::server_fixture::ServerFixture;
@@ -53,10 +53,36 @@ const ENDS: [TurnEnd; 8] = [
 /// JSON that only comes through whole when nobody reads it as numbers and members.
 const EXACT: &str = r#"{"n":12345678901234567,"e":1e3,"b":5.0,"a":[{"z":null},0.10],"twice":1,"twice":2}"#;
 
-/// A message with parts of every kind, each with all that can be said beside it.
-fn message(text: &str) -> Message {
+/// JSON that comes through protobuf as it is.
+const PLAIN: &str = r#"{"a":[{"z":null},0.5],"b":5,"n":9007199254740992}"#;
+
+/// A server, the dialects that talk to it, and the JSON that they carry.
+struct Matrix {
+    fixture: ServerFixture,
+    dialects: &'static [DialectClient],
+    carried: &'static str,
+}
+
+impl Matrix {
+    /// All of JSON in those that carry it, and all dialects with what protobuf can hold.
+    fn both() -> [Self; 2] {
+        let exact = Self { fixture: ServerFixture::new(), dialects: JSON_DIALECTS, carried: EXACT };
+        [exact, Self { fixture: ServerFixture::new(), dialects: &DIALECTS, carried: PLAIN }]
+    }
+
+    fn streaming_dialects(&self) -> impl Iterator<Item = &'static DialectClient> {
+        self.dialects.iter().filter(|dialect| dialect.can_stream())
+    }
+
+    /// A message with parts of every kind, each with all that can be said beside it.
+    fn message(&self, text: &str) -> Message {
+        message(text, self.carried)
+    }
+}
+
+fn message(text: &str, carried: &str) -> Message {
     static COUNT: AtomicU64 = AtomicU64::new(1);
-    let binding = |n: u32| Some(format!(r#"{{"part":{n}.0,"exact":{EXACT}}}"#));
+    let binding = |n: u32| Some(format!(r#"{{"exact":{carried},"part":{n}}}"#));
     let part = |n, content, name: Option<&str>, media_type: &str| Part {
         content,
         name: name.map(str::to_owned),
@@ -65,24 +91,24 @@ fn message(text: &str) -> Message {
     };
     let parts = vec![
         part(0, Content::Text(text.to_owned()), Some("note.md"), "text/markdown"),
-        part(1, Content::Data(EXACT.to_owned()), None, "application/json"),
+        part(1, Content::Data(carried.to_owned()), None, "application/json"),
         part(2, Content::Bytes("SGVsbG8gZmlsZQ==".to_owned()), Some("h\u{e9}llo \"file\".txt"), "text/plain"),
-        part(3, Content::Data(r#"[1e3,{"b":5.0}]"#.to_owned()), None, "application/json"),
+        part(3, Content::Data(format!("[7,{carried}]")), None, "application/json"),
         part(4, Content::Url("https://example.com/a.pdf?x=1&y=2".to_owned()), Some("a.pdf"), "application/pdf"),
         Part::of(Content::Bytes("AA==".to_owned())),
-        Part::of(Content::Data("1e3".to_owned())),
+        Part::of(Content::Data("1000".to_owned())),
     ];
     Message {
         id: Some(format!("message {}", COUNT.fetch_add(1, Ordering::Relaxed))),
         references: vec!["another task".to_owned()],
         extensions: vec!["https://example.com/ext/v1".to_owned()],
-        metadata: Some(EXACT.to_owned()),
+        metadata: Some(carried.to_owned()),
         ..Message::new("user", parts)
     }
 }
 
 /// What a task of these turns is, but for what the server makes: ids and times.
-fn expected(turns: &[(&DialectClient, &Message, &TurnEnd)]) -> Task {
+fn expected(turns: &[(&DialectClient, &Message, &TurnEnd)], carried: &str) -> Task {
     let (creator, ..) = turns[0];
     let (_, _, end) = turns[turns.len() - 1];
     let words = |end: &TurnEnd| end.words.map(|words| Message::new("agent", vec![Part::text(words)]));
@@ -117,13 +143,13 @@ fn expected(turns: &[(&DialectClient, &Message, &TurnEnd)]) -> Task {
         artifacts: if end.made == ExpectedArtifact::Nothing { Vec::new() } else { vec![artifact] },
         history,
         // The gateway has text only.
-        metadata: (creator.format != JsonFormat::Gateway).then(|| EXACT.to_owned()),
+        metadata: (creator.format != JsonFormat::Gateway).then(|| carried.to_owned()),
     }
 }
 
 /// Compares what is with what was sent, but for what the server makes.
-fn check(task: &Task, turns: &[(&DialectClient, &Message, &TurnEnd)]) {
-    let expected = expected(turns);
+fn check(matrix: &Matrix, task: &Task, turns: &[(&DialectClient, &Message, &TurnEnd)]) {
+    let expected = expected(turns, matrix.carried);
     let mut bare = task.clone();
     assert!(!bare.id.is_empty() && !bare.context.is_empty() && bare.status.time.is_some(), "{bare:?}");
     (bare.id, bare.context, bare.status.time) = (String::new(), String::new(), None);
@@ -145,10 +171,10 @@ fn check(task: &Task, turns: &[(&DialectClient, &Message, &TurnEnd)]) {
 }
 
 /// Waits until the task is like this.
-fn until(fixture: &ServerFixture, id: &str, is_so: impl Fn(&Task) -> bool) -> Task {
+fn until(matrix: &Matrix, id: &str, is_so: impl Fn(&Task) -> bool) -> Task {
     let start = Instant::now();
     loop {
-        let task = REFERENCE.get(fixture, id);
+        let task = REFERENCE.get(&matrix.fixture, id);
         if is_so(&task) {
             return task;
         }
@@ -162,26 +188,26 @@ fn is_at_rest(task: &Task) -> bool {
 }
 
 /// Everybody reads the same task.
-fn check_readers(fixture: &ServerFixture, task: &Task) {
-    for reader in &DIALECTS {
-        assert_eq!(reader.get(fixture, &task.id), reader.format.reduce_task(task), "read in {}", reader.name);
+fn check_readers(matrix: &Matrix, task: &Task) {
+    for reader in matrix.dialects {
+        assert_eq!(reader.get(&matrix.fixture, &task.id), reader.reduce_task(task), "read in {}", reader.name);
     }
 }
 
 /// Where a call is answered with the task, it is the one that is read.
 fn check_answer(dialect: &DialectClient, answer: Option<Task>, task: &Task) {
-    assert_eq!(answer, dialect.can_stream().then(|| dialect.format.reduce_task(task)), "in {}", dialect.name);
+    assert_eq!(answer, dialect.can_stream().then(|| dialect.reduce_task(task)), "in {}", dialect.name);
 }
 
 /// All events of a task that is at rest, by their numbers from 1 on.
-fn events(fixture: &ServerFixture, task: &Task) -> Vec<Event> {
-    replay(REFERENCE, fixture, task, 0)
+fn events(matrix: &Matrix, task: &Task) -> Vec<Event> {
+    replay(REFERENCE, matrix, task, 0)
 }
 
 /// The events after this one, up to the task as it stands.
-fn replay(reader: &DialectClient, fixture: &ServerFixture, task: &Task, after: u64) -> Vec<Event> {
-    let mut watch = reader.subscribe(fixture, &task.id, Some(after));
-    let last = reader.format.reduce_task(task).status;
+fn replay(reader: &DialectClient, matrix: &Matrix, task: &Task, after: u64) -> Vec<Event> {
+    let mut watch = reader.subscribe(&matrix.fixture, &task.id, Some(after));
+    let last = reader.reduce_task(task).status;
     let mut events = Vec::new();
     while let Some((number, event)) = watch.next() {
         events.push(event);
@@ -197,13 +223,13 @@ fn replay(reader: &DialectClient, fixture: &ServerFixture, task: &Task, after: u
 }
 
 /// Everybody can hear again what has happened, from any event on.
-fn check_replays(fixture: &ServerFixture, task: &Task) {
-    let events = events(fixture, task);
+fn check_replays(matrix: &Matrix, task: &Task) {
+    let events = events(matrix, task);
     assert_eq!(Task::folded(&events, &task.history), *task, "what was streamed is what is read");
-    for reader in streaming_dialects() {
-        let expected: Vec<Event> = events.iter().map(|event| reader.format.reduce_event(event, task)).collect();
+    for reader in matrix.streaming_dialects() {
+        let expected: Vec<Event> = events.iter().map(|event| reader.reduce_event(event, task)).collect();
         for after in [0, events.len() - 1] {
-            let replayed = replay(reader, fixture, task, after as u64);
+            let replayed = replay(reader, matrix, task, after as u64);
             assert_eq!(replayed, expected[after..], "after {after} in {}", reader.name);
         }
     }
@@ -223,166 +249,167 @@ impl Watcher {
 }
 
 /// Everybody watches a task that is not at its end.
-fn watch(fixture: &ServerFixture, id: &str) -> Vec<Watcher> {
-    streaming_dialects().iter().map(|dialect| Watcher::new(dialect, dialect.subscribe(fixture, id, None))).collect()
+fn watch(matrix: &Matrix, id: &str) -> Vec<Watcher> {
+    matrix
+        .streaming_dialects()
+        .map(|dialect| Watcher::new(dialect, dialect.subscribe(&matrix.fixture, id, None)))
+        .collect()
 }
 
 /// Everybody has seen the task as it was when he came, then the same events under the same numbers, and the end of the
 /// turn.
-fn check_watchers(fixture: &ServerFixture, task: &Task, watchers: Vec<Watcher>) {
-    let events = events(fixture, task);
+fn check_watchers(matrix: &Matrix, task: &Task, watchers: Vec<Watcher>) {
+    let events = events(matrix, task);
     for Watcher { dialect, snapshot: (number, snapshot), mut watch } in watchers {
         let (before, after) = events.split_at(number as usize);
         let then = Event::Task(Task::folded(before, &task.history));
-        assert_eq!(snapshot, dialect.format.reduce_event(&then, task), "{number} in {}", dialect.name);
-        let expected = (number + 1..).zip(after.iter().map(|event| dialect.format.reduce_event(event, task)));
+        assert_eq!(snapshot, dialect.reduce_event(&then, task), "{number} in {}", dialect.name);
+        let expected = (number + 1..).zip(after.iter().map(|event| dialect.reduce_event(event, task)));
         assert_eq!(watch.rest(), expected.collect::<Vec<_>>(), "after {number} in {}", dialect.name);
     }
 }
 
 /// Does this with every dialect as the first, all at once.
-fn for_each_creator(check: impl Fn(usize, &'static DialectClient) + Sync) {
-    thread::scope(|scope| {
-        for (place, creator) in DIALECTS.iter().enumerate() {
-            let check = &check;
-            let run = move || check(place, creator);
-            thread::Builder::new().name(format!("made in {}", creator.name)).spawn_scoped(scope, run).unwrap();
-        }
-    });
+fn for_each_creator(check: impl Fn(&Matrix, usize, &'static DialectClient) + Sync) {
+    for matrix in &Matrix::both() {
+        thread::scope(|scope| {
+            for (place, creator) in matrix.dialects.iter().enumerate() {
+                let check = &check;
+                let run = move || check(matrix, place, creator);
+                thread::Builder::new().name(format!("made in {}", creator.name)).spawn_scoped(scope, run).unwrap();
+            }
+        });
+    }
 }
 
 #[test]
 fn a_task_of_any_dialect_is_read_and_replayed_in_every_other() {
-    let fixture = ServerFixture::new();
-    for_each_creator(|_, creator| {
+    for_each_creator(|matrix, _, creator| {
         for end in &ENDS {
-            let message = message(end.text);
-            let sent = creator.send(&fixture, &message, None, Some(EXACT));
-            let task = until(&fixture, &sent.id, is_at_rest);
-            check(&task, &[(creator, &message, end)]);
+            let message = matrix.message(end.text);
+            let sent = creator.send(&matrix.fixture, &message, None, Some(matrix.carried));
+            let task = until(matrix, &sent.id, is_at_rest);
+            check(matrix, &task, &[(creator, &message, end)]);
             check_answer(creator, sent.task, &task);
-            check_readers(&fixture, &task);
-            check_replays(&fixture, &task);
+            check_readers(matrix, &task);
+            check_replays(matrix, &task);
         }
     });
 }
 
 #[test]
 fn a_running_task_is_watched_and_canceled_in_every_other_dialect() {
-    let fixture = ServerFixture::new();
-    for_each_creator(|_, creator| {
-        for canceler in &DIALECTS {
-            let id = creator.start(&fixture, &message("slow 600"));
-            let running = until(&fixture, &id, |task| task.status.state == "working");
-            check_readers(&fixture, &running);
-            let watchers = watch(&fixture, &id);
-            let answer = canceler.cancel(&fixture, &id).unwrap_or_else(|code| panic!("{code} in {}", canceler.name));
-            let task = until(&fixture, &id, is_at_rest);
+    for_each_creator(|matrix, _, creator| {
+        for canceler in matrix.dialects {
+            let id = creator.start(&matrix.fixture, &matrix.message("slow 600"));
+            let running = until(matrix, &id, |task| task.status.state == "working");
+            check_readers(matrix, &running);
+            let watchers = watch(matrix, &id);
+            let answer =
+                canceler.cancel(&matrix.fixture, &id).unwrap_or_else(|code| panic!("{code} in {}", canceler.name));
+            let task = until(matrix, &id, is_at_rest);
             assert_eq!(task.status.state, "canceled", "by {}", canceler.name);
             check_answer(canceler, answer, &task);
-            check_watchers(&fixture, &task, watchers);
-            check_readers(&fixture, &task);
-            check_replays(&fixture, &task);
-            for late in &DIALECTS {
-                assert_eq!(late.cancel(&fixture, &id), Err(late.not_cancelable), "again in {}", late.name);
+            check_watchers(matrix, &task, watchers);
+            check_readers(matrix, &task);
+            check_replays(matrix, &task);
+            for late in matrix.dialects {
+                assert_eq!(late.cancel(&matrix.fixture, &id), Err(late.not_cancelable), "again in {}", late.name);
             }
-            assert_eq!(REFERENCE.get(&fixture, &id), task, "a refusal changes nothing");
+            assert_eq!(REFERENCE.get(&matrix.fixture, &id), task, "a refusal changes nothing");
         }
     });
 }
 
 #[test]
 fn a_late_subscriber_sees_the_whole_artifact_in_every_dialect() {
-    let fixture = ServerFixture::new();
-    for_each_creator(|_, creator| {
-        let id = creator.start(&fixture, &message("stream 1000000 2"));
-        until(&fixture, &id, |task| !task.artifacts.is_empty());
-        let watchers: Vec<Watcher> = (0..3).flat_map(|_| watch(&fixture, &id)).collect();
-        REFERENCE.cancel(&fixture, &id).unwrap();
-        let task = until(&fixture, &id, is_at_rest);
-        check_watchers(&fixture, &task, watchers);
-        check_readers(&fixture, &task);
-        check_replays(&fixture, &task);
+    for_each_creator(|matrix, _, creator| {
+        let id = creator.start(&matrix.fixture, &matrix.message("stream 1000000 2"));
+        until(matrix, &id, |task| !task.artifacts.is_empty());
+        let watchers: Vec<Watcher> = (0..3).flat_map(|_| watch(matrix, &id)).collect();
+        REFERENCE.cancel(&matrix.fixture, &id).unwrap();
+        let task = until(matrix, &id, is_at_rest);
+        check_watchers(matrix, &task, watchers);
+        check_readers(matrix, &task);
+        check_replays(matrix, &task);
     });
 }
 
 #[test]
 fn a_task_that_asks_in_one_dialect_is_answered_in_every_other() {
-    let fixture = ServerFixture::new();
     let question = TurnEnd {
         text: "ask How far?",
         state: "input-required",
         words: Some("How far?"),
         made: ExpectedArtifact::Nothing,
     };
-    for_each_creator(|place, creator| {
-        for (other, answerer) in DIALECTS.iter().enumerate() {
+    for_each_creator(|matrix, place, creator| {
+        for (other, answerer) in matrix.dialects.iter().enumerate() {
             let end = &ENDS[(place + other) % ENDS.len()];
             for is_streamed in [false, true] {
-                let (first, second) = (message(question.text), message(end.text));
-                let id = creator.send(&fixture, &first, None, Some(EXACT)).id;
-                let waiting = until(&fixture, &id, is_at_rest);
-                check(&waiting, &[(creator, &first, &question)]);
-                let mut watchers = watch(&fixture, &id);
+                let (first, second) = (matrix.message(question.text), matrix.message(end.text));
+                let id = creator.send(&matrix.fixture, &first, None, Some(matrix.carried)).id;
+                let waiting = until(matrix, &id, is_at_rest);
+                check(matrix, &waiting, &[(creator, &first, &question)]);
+                let mut watchers = watch(matrix, &id);
                 let mut answer = None;
                 if is_streamed && answerer.can_stream() {
-                    watchers.push(Watcher::new(answerer, answerer.stream(&fixture, &second, Some(&id))));
+                    watchers.push(Watcher::new(answerer, answerer.stream(&matrix.fixture, &second, Some(&id))));
                 } else {
-                    let sent = answerer.send(&fixture, &second, Some(&id), None);
+                    let sent = answerer.send(&matrix.fixture, &second, Some(&id), None);
                     assert_eq!(sent.id, id, "it is the same task in {}", answerer.name);
                     answer = sent.task;
                 }
-                let task = until(&fixture, &id, |task| is_at_rest(task) && task.status != waiting.status);
-                check(&task, &[(creator, &first, &question), (answerer, &second, end)]);
+                let task = until(matrix, &id, |task| is_at_rest(task) && task.status != waiting.status);
+                check(matrix, &task, &[(creator, &first, &question), (answerer, &second, end)]);
                 if !is_streamed {
                     check_answer(answerer, answer, &task);
                 }
-                check_watchers(&fixture, &task, watchers);
-                check_readers(&fixture, &task);
-                check_replays(&fixture, &task);
+                check_watchers(matrix, &task, watchers);
+                check_readers(matrix, &task);
+                check_replays(matrix, &task);
             }
         }
     });
 }
 
 /// A walk over all dialects that goes from each to each once, itself included.
-fn walk() -> Vec<&'static DialectClient> {
-    let all = streaming_dialects();
+fn walk(matrix: &Matrix) -> Vec<&'static DialectClient> {
+    let all: Vec<&'static DialectClient> = matrix.streaming_dialects().collect();
     let mut walk = Vec::new();
     for first in 0..all.len() {
-        walk.push(&all[first]);
+        walk.push(all[first]);
         for second in &all[first + 1..] {
-            walk.extend([&all[first], second]);
+            walk.extend([all[first], *second]);
         }
     }
-    walk.push(&all[0]);
+    walk.push(all[0]);
     walk
 }
 
 #[test]
 fn a_broken_stream_of_one_dialect_is_resumed_in_every_other() {
-    let fixture = ServerFixture::new();
-    let walk = walk();
-    // Two events for each stop: the creation, the start and the end are three of them.
-    let chunks = 2 * walk.len() - 3;
-    for_each_creator(|_, creator| {
-        let id = creator.start(&fixture, &message(&format!("stream {chunks} 5")));
+    for_each_creator(|matrix, _, creator| {
+        let walk = walk(matrix);
+        // Two events for each stop: the creation, the start and the end are three of them.
+        let chunks = 2 * walk.len() - 3;
+        let id = creator.start(&matrix.fixture, &matrix.message(&format!("stream {chunks} 5")));
         let mut received: Vec<(u64, &DialectClient, Event)> = Vec::new();
         for stop in &walk {
             let after = received.last().map_or(0, |(number, ..)| *number);
-            let mut watch = stop.subscribe(&fixture, &id, Some(after));
+            let mut watch = stop.subscribe(&matrix.fixture, &id, Some(after));
             // Then it hangs up, in the middle of what is sent.
             received.extend((0..2).map(|_| {
                 let (number, event) = watch.next().expect("there is more");
                 (number, *stop, event)
             }));
         }
-        let task = until(&fixture, &id, is_at_rest);
-        let events = events(&fixture, &task);
+        let task = until(matrix, &id, is_at_rest);
+        let events = events(matrix, &task);
         assert_eq!(received.len(), events.len());
         for ((number, stop, event), (place, expected)) in received.iter().zip((1..).zip(&events)) {
             assert_eq!(*number, place, "nothing is lost or repeated in {}", stop.name);
-            assert_eq!(*event, stop.format.reduce_event(expected, &task), "event {number} in {}", stop.name);
+            assert_eq!(*event, stop.reduce_event(expected, &task), "event {number} in {}", stop.name);
         }
     });
 }

@@ -2,8 +2,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use sabir_testkit::grpc::{self, GrpcReply, GrpcStream};
 use sabir_testkit::http::HttpReply;
 use sabir_testkit::sse::{self, Events};
+
+use serde_json::{Value, json};
 
 use super::exact_json::{ExactJson, object, quoted};
 use super::json_format::JsonFormat;
@@ -30,6 +33,7 @@ pub struct SendResponse {
 enum Binding {
     JsonRpc,
     HttpJson,
+    Grpc,
     Gateway,
 }
 
@@ -42,9 +46,9 @@ enum Operation {
     Subscribe,
 }
 
-/// The first one loses nothing; the last one has no streams.
+/// The first one loses nothing; the gateway has no streams, and those of gRPC hold less than JSON.
 #[rustfmt::skip]
-pub static DIALECTS: [DialectClient; 8] = [
+pub static DIALECTS: [DialectClient; 10] = [
     DialectClient { name: "1.0", binding: Binding::JsonRpc, path: "/a2a/v1", version: "1.0", format: JsonFormat::V1, not_cancelable: -32002 },
     DialectClient { name: "1.0 HTTP+JSON", binding: Binding::HttpJson, path: "/a2a/rest", version: "1.0", format: JsonFormat::V1, not_cancelable: 400 },
     DialectClient { name: "unversioned HTTP+JSON", binding: Binding::HttpJson, path: "/a2a/rest", version: "", format: JsonFormat::V1, not_cancelable: 409 },
@@ -53,14 +57,14 @@ pub static DIALECTS: [DialectClient; 8] = [
     DialectClient { name: "0.2", binding: Binding::JsonRpc, path: "/", version: "0.2", format: JsonFormat::Kind, not_cancelable: -32002 },
     DialectClient { name: "0.1", binding: Binding::JsonRpc, path: "/a2a/v0.1", version: "", format: JsonFormat::Type, not_cancelable: -32002 },
     DialectClient { name: "the gateway", binding: Binding::Gateway, path: "/v1/a2a/agents/demo", version: "", format: JsonFormat::Gateway, not_cancelable: 400 },
+    DialectClient { name: "1.0 gRPC", binding: Binding::Grpc, path: grpc::V1, version: "1.0", format: JsonFormat::V1, not_cancelable: 9 },
+    DialectClient { name: "0.3 gRPC", binding: Binding::Grpc, path: grpc::V03, version: "", format: JsonFormat::Proto, not_cancelable: 9 },
 ];
 
-pub static REFERENCE: &DialectClient = &DIALECTS[0];
+/// All that carry JSON as it is.
+pub static JSON_DIALECTS: &[DialectClient] = DIALECTS.first_chunk::<8>().expect("there are more").as_slice();
 
-/// All but the last one, which has no streams.
-pub fn streaming_dialects() -> &'static [DialectClient] {
-    &DIALECTS[..7]
-}
+pub static REFERENCE: &DialectClient = &DIALECTS[0];
 
 impl DialectClient {
     /// Sends and waits as long as the dialect does. The gateway does not wait, and only says which task it is.
@@ -123,6 +127,18 @@ impl DialectClient {
         self.open(fixture, Operation::Subscribe, Some(id), &by_id(id), after)
     }
 
+    /// The task, as far as this client can be told of it.
+    pub fn reduce_task(&self, task: &Task) -> Task {
+        let reduced = self.format.reduce_task(task);
+        if self.binding == Binding::Grpc { reduced.with_sorted_json() } else { reduced }
+    }
+
+    /// One event of a task that became like `whole`.
+    pub fn reduce_event(&self, event: &Event, whole: &Task) -> Event {
+        let reduced = self.format.reduce_event(event, whole);
+        if self.binding == Binding::Grpc { reduced.with_sorted_json() } else { reduced }
+    }
+
     pub fn can_stream(&self) -> bool {
         self.binding != Binding::Gateway
     }
@@ -139,6 +155,10 @@ impl DialectClient {
     }
 
     fn ask(&self, fixture: &ServerFixture, operation: Operation, id: Option<&str>, params: &str) -> HttpReply {
+        if self.binding == Binding::Grpc {
+            let (method, message) = self.grpc_request(operation, id, params);
+            return as_http(&grpc::call(fixture.server.address, &method, &self.metadata(None), &message));
+        }
         let (verb, path, body) = self.request(operation, id, params);
         let version = [("A2A-Version", self.version)];
         fixture.server.http().exchange(verb, &path, &version, body.as_bytes()).expect("it answers")
@@ -152,13 +172,50 @@ impl DialectClient {
         params: &str,
         after: Option<u64>,
     ) -> EventStream {
-        let (verb, path, body) = self.request(operation, id, params);
         let after = after.map(|number| number.to_string());
+        if self.binding == Binding::Grpc {
+            let (method, message) = self.grpc_request(operation, id, params);
+            let opened = grpc::open(fixture.server.address, &method, &self.metadata(after.as_deref()), &message);
+            let stream = opened.unwrap_or_else(|reply| panic!("no stream of {}: {reply:?}", self.name));
+            let number = stream.first_event_id;
+            return EventStream { format: self.format, binding: self.binding, events: Frames::Grpc { stream, number } };
+        }
+        let (verb, path, body) = self.request(operation, id, params);
         let mut headers = vec![("A2A-Version", self.version)];
         headers.extend(after.as_deref().map(|number| ("Last-Event-ID", number)));
         let opened = sse::open(fixture.server.address, verb, &path, &headers, body.as_bytes()).expect("it answers");
         let events = opened.unwrap_or_else(|reply| panic!("no stream of {}: {}", self.name, reply.text()));
-        EventStream { format: self.format, binding: self.binding, events }
+        EventStream { format: self.format, binding: self.binding, events: Frames::Sse(events) }
+    }
+
+    fn metadata<'a>(&'a self, after: Option<&'a str>) -> Vec<(&'a str, &'a str)> {
+        let version = Some(self.version).filter(|version| !version.is_empty()).map(|version| ("a2a-version", version));
+        version.into_iter().chain(after.map(|number| ("last-event-id", number))).collect()
+    }
+
+    /// The method, and its message as ProtoJSON.
+    fn grpc_request(&self, operation: Operation, id: Option<&str>, params: &str) -> (String, Value) {
+        let is_v1 = self.format == JsonFormat::V1;
+        let name = match operation {
+            Operation::Send => "SendMessage",
+            Operation::Stream => "SendStreamingMessage",
+            Operation::Get => "GetTask",
+            Operation::Cancel => "CancelTask",
+            Operation::Subscribe if is_v1 => "SubscribeToTask",
+            Operation::Subscribe => "TaskSubscription",
+        };
+        let mut message: Value = serde_json::from_str(params).expect("it is JSON");
+        match operation {
+            Operation::Send | Operation::Stream if !is_v1 => {
+                message["request"] = message["message"].take();
+                message.as_object_mut().expect("an object").remove("message");
+            }
+            Operation::Get | Operation::Cancel | Operation::Subscribe if !is_v1 => {
+                message = json!({"name": format!("tasks/{}", id.expect("it is about a task"))});
+            }
+            _ => {}
+        }
+        (format!("{}/{name}", self.path), message)
     }
 
     fn request(&self, operation: Operation, id: Option<&str>, params: &str) -> (&'static str, String, String) {
@@ -204,6 +261,7 @@ impl DialectClient {
                 let code = answer.at("error").at("code").raw();
                 code.parse().expect("a code is a number")
             }),
+            Binding::Grpc if reply.status != 200 => Err(reply.status.into()),
             _ if reply.status >= 400 => Err(reply.status.into()),
             _ => Ok(answer),
         }
@@ -211,6 +269,31 @@ impl DialectClient {
 
     fn fail(&self, code: i64, reply: &HttpReply) -> ! {
         panic!("{code} in {}: {}", self.name, reply.text())
+    }
+}
+
+/// With the status that the matrix compares: that of gRPC where the call failed.
+fn as_http(reply: &GrpcReply) -> HttpReply {
+    let body = reply.messages.first().map_or(Value::Null, as_carried).to_string();
+    let status = match reply.code() {
+        Some(0) => 200,
+        // Codes below 400 are told apart from HTTP by their size.
+        Some(code) => u16::from(code),
+        None => panic!("{reply:?}"),
+    };
+    HttpReply { status, headers: Vec::new(), body: body.into_bytes() }
+}
+
+/// Whole numbers as JSON writes them; protobuf has doubles only.
+fn as_carried(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => match number.as_f64() {
+            Some(double) if double.fract() == 0.0 && double.abs() < 1e18 => json!(double as i64),
+            _ => value.clone(),
+        },
+        Value::Array(list) => list.iter().map(as_carried).collect(),
+        Value::Object(members) => members.iter().map(|(name, value)| (name.clone(), as_carried(value))).collect(),
+        other => other.clone(),
     }
 }
 
@@ -228,13 +311,30 @@ fn segment(id: &str) -> String {
 pub struct EventStream {
     format: JsonFormat,
     binding: Binding,
-    events: Events,
+    events: Frames,
+}
+
+enum Frames {
+    Sse(Events),
+    /// `number` is that of the next message.
+    Grpc {
+        stream: GrpcStream,
+        number: u64,
+    },
 }
 
 impl EventStream {
     /// The next event and its number; `None` at the proper end.
     pub fn next(&mut self) -> Option<(u64, Event)> {
-        let frame = self.events.next_frame().expect("the stream does not break")?;
+        let events = match &mut self.events {
+            Frames::Sse(events) => events,
+            Frames::Grpc { stream, number } => {
+                let text = as_carried(&stream.next()?).to_string();
+                *number += 1;
+                return Some((*number - 1, self.format.read_event(ExactJson::of(&text))));
+            }
+        };
+        let frame = events.next_frame().expect("the stream does not break")?;
         let json = ExactJson::of(&frame.data);
         let json = match self.binding {
             Binding::JsonRpc => {

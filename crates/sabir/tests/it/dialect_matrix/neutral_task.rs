@@ -165,3 +165,71 @@ impl Artifact {
         }
     }
 }
+
+/// Members of maps have no order in protobuf; they come sorted.
+fn sorted(json: String) -> String {
+    let value: serde_json::Value = serde_json::from_str(&json).expect("what is carried is JSON");
+    value.to_string()
+}
+
+impl Part {
+    fn with_sorted_json(self) -> Self {
+        let content = match self.content {
+            Content::Data(data) => Content::Data(sorted(data)),
+            other => other,
+        };
+        Self { content, metadata: self.metadata.map(sorted), ..self }
+    }
+}
+
+impl Message {
+    fn with_sorted_json(self) -> Self {
+        let parts = self.parts.into_iter().map(Part::with_sorted_json).collect();
+        Self { parts, metadata: self.metadata.map(sorted), ..self }
+    }
+}
+
+impl Artifact {
+    fn with_sorted_json(self) -> Self {
+        let parts = self.parts.into_iter().map(Part::with_sorted_json).collect();
+        Self { parts, metadata: self.metadata.map(sorted), ..self }
+    }
+}
+
+impl Status {
+    fn with_sorted_json(self) -> Self {
+        Self { message: self.message.map(Message::with_sorted_json), ..self }
+    }
+}
+
+impl Task {
+    /// As protobuf carries it.
+    pub fn with_sorted_json(self) -> Self {
+        Self {
+            status: self.status.with_sorted_json(),
+            history: self.history.into_iter().map(Message::with_sorted_json).collect(),
+            artifacts: self.artifacts.into_iter().map(Artifact::with_sorted_json).collect(),
+            metadata: self.metadata.map(sorted),
+            ..self
+        }
+    }
+}
+
+impl Event {
+    /// As protobuf carries it.
+    pub fn with_sorted_json(self) -> Self {
+        match self {
+            Event::Task(task) => Event::Task(task.with_sorted_json()),
+            Event::Status { task, context, status, is_final, artifacts } => Event::Status {
+                task,
+                context,
+                status: status.with_sorted_json(),
+                is_final,
+                artifacts: artifacts.into_iter().map(Artifact::with_sorted_json).collect(),
+            },
+            Event::Artifact { task, context, artifact, append, last } => {
+                Event::Artifact { task, context, artifact: artifact.with_sorted_json(), append, last }
+            }
+        }
+    }
+}
