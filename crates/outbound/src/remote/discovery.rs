@@ -68,7 +68,7 @@ pub(super) fn choose(
         let tenant = tenant.and_then(|tenant| AgentId::parse(tenant.as_str()).ok());
         let url = match &settings.endpoint {
             Some(endpoint) => Ok((endpoint.clone(), None)),
-            None => usable(&with_scheme(&interface.url, protocol, &address), &address, policy),
+            None => usable(&with_scheme(&interface.url, protocol.binding(), &address), &address, policy),
         };
         match url {
             Ok((url, note)) => {
@@ -120,8 +120,8 @@ fn in_order<'c>(card: &'c Card, settings: &RemoteSettings) -> Vec<(&'c Interface
 }
 
 /// Addresses of gRPC are `host:port`. Whether that is with TLS, the address of the card says.
-fn with_scheme(url: &str, protocol: PeerProtocol, card: &Target) -> String {
-    if protocol.binding() != Binding::Grpc {
+pub fn with_scheme(url: &str, binding: Binding, card: &Target) -> String {
+    if binding != Binding::Grpc {
         return url.to_owned();
     }
     match url.split_once("://") {
@@ -166,17 +166,15 @@ mod tests {
     #[test]
     fn addresses_of_grpc_get_the_scheme_of_the_card() {
         let card = |scheme: &str| Target::parse(&format!("{scheme}://a.example/")).unwrap();
-        let grpc = PeerProtocol::new(ProtocolVersion::V1_0, Binding::Grpc).unwrap();
-        let rest = PeerProtocol::new(ProtocolVersion::V1_0, Binding::HttpJson).unwrap();
-        for (url, protocol, scheme, expected) in [
-            ("a.example:443", grpc, "https", "https://a.example:443"),
-            ("127.0.0.1:50051", grpc, "http", "http://127.0.0.1:50051"),
-            ("http://b.example:1", grpc, "https", "http://b.example:1"),
-            ("grpc://b.example:1", grpc, "https", "http://b.example:1"),
-            ("grpcs://b.example:1", grpc, "http", "https://b.example:1"),
-            ("a.example:443", rest, "https", "a.example:443"),
+        for (url, binding, scheme, expected) in [
+            ("a.example:443", Binding::Grpc, "https", "https://a.example:443"),
+            ("127.0.0.1:50051", Binding::Grpc, "http", "http://127.0.0.1:50051"),
+            ("http://b.example:1", Binding::Grpc, "https", "http://b.example:1"),
+            ("grpc://b.example:1", Binding::Grpc, "https", "http://b.example:1"),
+            ("grpcs://b.example:1", Binding::Grpc, "http", "https://b.example:1"),
+            ("a.example:443", Binding::HttpJson, "https", "a.example:443"),
         ] {
-            assert_eq!(with_scheme(url, protocol, &card(scheme)), expected, "{url}");
+            assert_eq!(with_scheme(url, binding, &card(scheme)), expected, "{url}");
         }
     }
 

@@ -19,7 +19,7 @@ mod settings;
 mod stream;
 
 pub use call::Remote;
-pub use discovery::{Discovered, Endpoint};
+pub use discovery::{Discovered, Endpoint, with_scheme};
 pub use error::RemoteError;
 pub use event_stream::{EventParser, EventTooLarge, ServerEvent};
 pub use evidence::OpenQuestion;

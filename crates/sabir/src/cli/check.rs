@@ -25,7 +25,7 @@ pub struct CheckOptions {
     pub a2a_version: Option<String>,
 
     /// Check only this binding
-    #[arg(long, value_name = "BINDING", value_parser = PossibleValuesParser::new(["jsonrpc", "http+json"]))]
+    #[arg(long, value_name = "BINDING", value_parser = PossibleValuesParser::new(["jsonrpc", "http+json", "grpc"]))]
     pub transport: Option<String>,
 
     /// What is sent to the agent
@@ -73,8 +73,8 @@ pub const CHECK_HELP: &str = "Examples:
   sabir check https://agents.example.com | jq '.findings[] | select(.level == \"error\")'
   sabir check --list
 
-URL is a server, or its card. Each interface that the card names is checked in its version and binding (gRPC is not), up to
---max-interfaces of them and for --max-time at most; the report names what was not tried.
+URL is a server, or its card. Each interface that the card names is checked in its version and binding, up to --max-interfaces
+of them and for --max-time at most; the report names what was not tried.
 For each rule that is broken the report says what was tried, what the specification says and where, what came back, and how
 to mend it. An error breaks a MUST; a warning breaks a SHOULD, or a MUST that the official SDKs break as well.
 

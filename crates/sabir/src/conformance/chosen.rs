@@ -127,8 +127,7 @@ impl Wanted {
 }
 
 fn why_not(claim: &Claim) -> String {
-    let why = if claim.is_grpc() { "gRPC is not checked" } else { "its URL, binding or version cannot be used" };
-    format!("{}: {why}", claim_name(claim))
+    format!("{}: its URL, binding or version cannot be used", claim_name(claim))
 }
 
 fn name_of(claim: Option<&Claim>, interface: &Interface) -> String {

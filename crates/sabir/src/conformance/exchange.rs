@@ -10,6 +10,8 @@ use sabir_wire::{Operation, PeerRequest};
 use serde_json::Value;
 
 use super::evidence::{Evidence, excerpt};
+use super::grpc_answer::GrpcAnswer;
+use super::proto_json::GrpcMethod;
 
 /// A request as it is about to be sent; it may be bent out of shape first.
 #[derive(Clone)]
@@ -56,10 +58,12 @@ pub struct Exchange {
     pub elapsed: Duration,
 }
 
+/// An answer of gRPC is told as HTTP+JSON would tell it.
 pub struct Answered {
     pub status: u16,
     pub headers: HeaderMap,
     pub body: Bytes,
+    pub grpc: Option<GrpcAnswer>,
 }
 
 impl Outgoing {
@@ -72,12 +76,21 @@ impl Outgoing {
         self
     }
 
-    /// Changes the params: the member of JSON-RPC, or the whole body of HTTP+JSON.
-    pub fn with_params(self, change: impl FnOnce(&mut Value)) -> Self {
-        self.with_json(|json| match json.get_mut("params") {
-            Some(params) if params.is_object() => change(params),
-            _ => change(json),
-        })
+    /// Changes the params: the member of JSON-RPC, the whole body of HTTP+JSON, the message of gRPC. What protobuf cannot say is
+    /// left as it is.
+    pub fn with_params(mut self, change: impl FnOnce(&mut Value)) -> Self {
+        let Some(method) = GrpcMethod::at(&self.request.path) else {
+            return self.with_json(|json| match json.get_mut("params") {
+                Some(params) if params.is_object() => change(params),
+                _ => change(json),
+            });
+        };
+        let mut message = method.read_request(&self.request.body).unwrap_or_default();
+        change(&mut message);
+        if let Some(body) = method.write_request(&message) {
+            self.request.body = body;
+        }
+        self
     }
 
     pub fn with_body(mut self, body: &str) -> Self {
@@ -142,7 +155,9 @@ impl Outgoing {
             Credentials::Shown => "",
             Credentials::Withheld => " (without credentials)",
         };
-        format!("{verb} {url}{version}{anonymous} {}", excerpt(body)).trim_end().to_owned()
+        let message = GrpcMethod::at(&self.request.path).and_then(|method| method.read_request(body));
+        let text = message.map_or_else(|| excerpt(body), |message| excerpt(message.to_string().as_bytes()));
+        format!("{verb} {url}{version}{anonymous} {text}").trim_end().to_owned()
     }
 }
 
@@ -165,6 +180,10 @@ impl Exchange {
 
 impl Answered {
     pub fn got(&self) -> String {
+        if let Some(grpc) = &self.grpc {
+            let text = grpc.unreadable.clone().unwrap_or_else(|| excerpt(&self.body));
+            return format!("{}: {text}", grpc.words());
+        }
         let content_type = self.content_type().map(|media_type| format!(" {media_type}")).unwrap_or_default();
         format!("HTTP {}{content_type}: {}", self.status, excerpt(&self.body))
     }
@@ -240,5 +259,13 @@ mod tests {
         let bent = outgoing("", r#"{"message":{}}"#).with_params(|params| params["message"] = json!(7));
         let bent = bent.with_header("a2a-version", None).without_credentials();
         assert_eq!(bent.tried("http://a/"), r#"POST http://a/ (without credentials) {"message":7}"#);
+    }
+
+    #[test]
+    fn messages_of_grpc_are_bent_and_shown_as_json() {
+        let bent = outgoing("/lf.a2a.v1.A2AService/ListTasks", "\0\0\0\0\0")
+            .with_params(|params| params["pageSize"] = json!(-1))
+            .with_params(|params| params["pageToken"] = json!(["a list"]));
+        assert_eq!(bent.tried("http://a/"), r#"POST http://a/ (A2A-Version: 1.0) {"pageSize":-1}"#);
     }
 }

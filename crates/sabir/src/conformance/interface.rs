@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use sabir_model::AgentId;
 use sabir_outbound::Target;
+use sabir_outbound::remote::with_scheme;
 use sabir_wire::{Binding, PeerProtocol, ProtocolVersion};
 use serde_json::Value;
 
@@ -84,11 +85,13 @@ impl Claim {
             Some(version) => ProtocolVersion::parse(version)?,
             None => guessed,
         };
-        let binding = Binding::parse(&self.binding).filter(|binding| *binding != Binding::Grpc)?;
-        match version {
-            // Cards of 0.2 from its last days may name HTTP+JSON, which 0.3 then kept.
-            ProtocolVersion::V0_2 if binding == Binding::HttpJson => PeerProtocol::new(ProtocolVersion::V0_3, binding),
-            version => PeerProtocol::new(version, binding),
+        let binding = Binding::parse(&self.binding)?;
+        match (version, binding) {
+            // Cards of 0.2 from its last days may name HTTP+JSON and gRPC, which 0.3 then kept.
+            (ProtocolVersion::V0_2, Binding::HttpJson | Binding::Grpc) => {
+                PeerProtocol::new(ProtocolVersion::V0_3, binding)
+            }
+            (version, binding) => PeerProtocol::new(version, binding),
         }
     }
 
@@ -97,17 +100,34 @@ impl Claim {
     }
 
     pub fn is_grpc(&self) -> bool {
-        self.binding.eq_ignore_ascii_case("GRPC")
+        Binding::parse(&self.binding) == Some(Binding::Grpc)
     }
 
-    /// Where it is called. A card that names its own machine is called where it came from, by its path.
+    /// The URL with a scheme: for gRPC, cards name a host and a port.
+    pub fn absolute_url(&self, access: &Access) -> String {
+        match Binding::parse(&self.binding) {
+            Some(binding) => with_scheme(&self.url, binding, &access.target),
+            None => self.url.clone(),
+        }
+    }
+
+    /// Where it is called. A card that names its own machine is called where it came from, by its path; gRPC has no path, but
+    /// a port.
     pub fn call_url(&self, access: &Access) -> Option<String> {
-        match Target::parse(&self.url) {
+        let url = self.absolute_url(access);
+        match Target::parse(&url) {
+            Ok(target) if self.is_elsewhere_local(access) && self.is_grpc() => {
+                let mut there = access.target.join("/").ok()?;
+                (there.scheme, there.port) = (target.scheme, target.port);
+                Some(there.to_string())
+            }
             Ok(target) if self.is_elsewhere_local(access) => {
                 Some(access.target.join(&path_of(&target.to_string())).ok()?.to_string())
             }
-            Ok(_) => Some(self.url.clone()),
-            Err(_) if self.url.starts_with('/') => Some(access.target.join(&self.url).ok()?.to_string()),
+            Ok(_) => Some(url),
+            Err(_) if self.url.starts_with('/') && !self.is_grpc() => {
+                Some(access.target.join(&self.url).ok()?.to_string())
+            }
             Err(_) => None,
         }
     }
@@ -115,7 +135,7 @@ impl Claim {
     /// Whether it names the server's own machine, and is asked from another one.
     pub fn is_elsewhere_local(&self, access: &Access) -> bool {
         let is_local = |target: Target| is_this_machine(&target.host);
-        !access.is_local() && Target::parse(&self.url).is_ok_and(is_local)
+        !access.is_local() && Target::parse(&self.absolute_url(access)).is_ok_and(is_local)
     }
 
     /// The same for two claims of the same interface: url, binding and version.
@@ -177,7 +197,7 @@ mod tests {
                 &[
                     "http://a/ 1.0 over JSONRPC",
                     "http://a 0.3 over JSONRPC",
-                    "a:1 unknown",
+                    "a:1 1.0 over GRPC",
                     "http://b/ 1.0 over HTTP+JSON",
                     "http://a/rest 0.3 over HTTP+JSON",
                 ][..],
@@ -186,9 +206,43 @@ mod tests {
             (json!({"url": "http://a/"}), CardPlace::Old, &["http://a/ 0.2 over JSONRPC"]),
             (json!({"url": "http://a/", "protocolVersion": "0.2.5"}), CardPlace::Old, &["http://a/ 0.2 over JSONRPC"]),
             (json!({"url": "http://a/", "protocolVersion": "7.0"}), CardPlace::New, &["http://a/ unknown"]),
+            (
+                json!({"url": "a:1", "preferredTransport": "GRPC", "protocolVersion": "0.3.0"}),
+                CardPlace::New,
+                &["a:1 0.3 over GRPC"],
+            ),
             (json!({}), CardPlace::New, &[]),
         ] {
             assert_eq!(say(&card, place), expected, "{card}");
         }
+    }
+
+    #[test]
+    fn addresses_of_grpc_are_dialled_with_the_scheme_of_the_card() {
+        for (card, url, expected) in [
+            ("http://127.0.0.1:1/card.json", "127.0.0.1:2", Some("http://127.0.0.1:2")),
+            ("https://a.example", "a.example:443", Some("https://a.example:443")),
+            ("https://a.example", "grpc://a.example:2", Some("http://a.example:2")),
+            ("http://a.example", "grpcs://a.example:2", Some("https://a.example:2")),
+            ("http://a.example", "https://b.example:2", Some("https://b.example:2")),
+            ("https://a.example/card.json", "localhost:2", Some("https://a.example:2/")),
+            ("https://a.example", "dns:///a.example:2", None),
+            ("https://a.example", "/grpc", None),
+        ] {
+            let claim = Claim {
+                member: "supportedInterfaces[0]".to_owned(),
+                url: url.to_owned(),
+                binding: "GRPC".to_owned(),
+                version: Some("1.0".to_owned()),
+                tenant: None,
+            };
+            assert_eq!(claim.call_url(&access(card)).as_deref(), expected, "{url} on {card}");
+        }
+    }
+
+    fn access(url: &str) -> Access {
+        let target = Target::parse(url).unwrap();
+        let (headers, timeout) = (http::HeaderMap::new(), std::time::Duration::from_secs(1));
+        Access { url: url.to_owned(), target, headers, timeout }
     }
 }

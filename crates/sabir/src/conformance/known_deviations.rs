@@ -14,6 +14,7 @@ pub struct KnownDeviation {
     pub whose: &'static str,
 }
 
+const V1: &[ProtocolVersion] = &[ProtocolVersion::V1_0];
 const V03: &[ProtocolVersion] = &[ProtocolVersion::V0_3];
 const V02: &[ProtocolVersion] = &[ProtocolVersion::V0_2];
 const V03_AND_V02: &[ProtocolVersion] = &[ProtocolVersion::V0_3, ProtocolVersion::V0_2];
@@ -27,6 +28,8 @@ const KNOWN: &[KnownDeviation] = &[
     known("history.limit", V02, None, "the Python SDK 0.2"),
     known("send.immediate", V02, None, "the Python SDK 0.2"),
     known("push.list", V03, Some(Binding::HttpJson), "the Python SDK 0.3"),
+    known("push.list", V03, Some(Binding::Grpc), "the Python SDK 0.3"),
+    known("version.unsupported", V1, Some(Binding::Grpc), "the Python SDK 1.3"),
     known("subscribe.unknown", V03, Some(Binding::HttpJson), "the JavaScript SDK 0.3"),
 ];
 

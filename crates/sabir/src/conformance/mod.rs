@@ -7,6 +7,8 @@
 //!                                 rules_*: what is asked, and what the answer must be ---+
 //! ```
 //!
+//! Rules look at JSON. What goes over gRPC is turned into the ProtoJSON of HTTP+JSON (`proto_json`, `grpc_answer`) before they do.
+//!
 //! A rule is data: its id, its level, the sections of the specification and a remedy. The `rules_*` files have the rules of
 //! one subject and the requests that show whether a server keeps them. What every answer must have, whatever was asked, is
 //! judged on every answer (`rules_envelope`, `rules_objects`). `Server` has what is known of the server, `Scene` what was
@@ -19,6 +21,9 @@ mod known_deviations;
 mod ledger;
 
 mod exchange;
+mod grpc_answer;
+mod grpc_messages;
+mod proto_json;
 mod reading;
 mod stream_log;
 mod wire_error;
@@ -48,6 +53,7 @@ mod rules_card_interfaces;
 mod rules_card_security;
 mod rules_envelope;
 mod rules_errors;
+mod rules_grpc;
 mod rules_lists;
 mod rules_objects;
 mod rules_push;

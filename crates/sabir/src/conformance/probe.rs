@@ -7,13 +7,15 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use sabir_model::{AgentId, Call, PushCall, State, TaskId};
 use sabir_outbound::client::{HttpProtocol, OpenResponse};
-use sabir_outbound::{Client, DialError, Request, Target};
+use sabir_outbound::{Client, DialError, Request, Response};
 use sabir_wire::{Binding, Operation, PeerCall, PeerProtocol, ProtocolVersion};
 use serde_json::Value;
 
 use super::exchange::{Answered, Credentials, Exchange, Judged, Outgoing, ResponseId, media_type};
+use super::grpc_answer::GrpcOpening;
 use super::interface::Interface;
 use super::ledger::Ledger;
+use super::proto_json::GrpcMethod;
 use super::reading::Asked;
 use super::scene::Scene;
 use super::server::{Access, Promises};
@@ -70,6 +72,10 @@ impl<'s> Probe<'s> {
 
     pub fn is_json_rpc(&self) -> bool {
         self.interface.protocol.binding() == Binding::JsonRpc
+    }
+
+    pub fn is_grpc(&self) -> bool {
+        self.interface.protocol.binding() == Binding::Grpc
     }
 
     pub fn tenant(&self) -> Option<&AgentId> {
@@ -133,12 +139,15 @@ impl<'s> Probe<'s> {
         let url = outgoing.request.url(&self.interface.url);
         let tried = outgoing.tried(&url);
         let Outgoing { request, task, response_id, credentials, judged } = outgoing;
-        let operation = request.operation;
+        let (operation, method) = (request.operation, GrpcMethod::at(&request.path));
         let started = Instant::now();
         let answer = match self.open_raw(&request, &url, credentials).await {
             Ok(response) => {
                 let left = self.patience().saturating_sub(started.elapsed());
-                response.complete(left).await.map(answered)
+                response.complete(left).await.map(|response| match &method {
+                    Some(method) => Answered::of_grpc(self.protocol(), method, response),
+                    None => answered(response),
+                })
             }
             Err(error) => Err(error),
         };
@@ -152,7 +161,7 @@ impl<'s> Probe<'s> {
         let url = outgoing.request.url(&self.interface.url);
         let tried = outgoing.tried(&url);
         let Outgoing { request, task, response_id, credentials, judged } = outgoing;
-        let operation = request.operation;
+        let (operation, method) = (request.operation, GrpcMethod::at(&request.path));
         let started = Instant::now();
         let opened = self.open_raw(&request, &url, credentials).await;
         self.scene.count_message(operation);
@@ -167,8 +176,20 @@ impl<'s> Probe<'s> {
             Err(error) => return exchange(Err(error)),
         };
         let new_stream = |response: OpenResponse| {
-            OpenStream::new(self.protocol(), operation, tried.clone(), response_id.clone(), task.clone(), response)
+            let (tried, response_id, task, method) = (tried.clone(), response_id.clone(), task.clone(), method.clone());
+            OpenStream::new(self.protocol(), operation, tried, response_id, task, method, response)
         };
+        if let Some(method) = &method {
+            return match GrpcOpening::read(self.protocol(), method, &mut response, self.patience()).await {
+                Ok(GrpcOpening::Refused(answered)) => exchange(Ok(*answered)),
+                Ok(GrpcOpening::Begun(first)) => {
+                    let mut stream = new_stream(response);
+                    stream.feed(&first);
+                    Some(Opened::Stream(Box::new(stream)))
+                }
+                Err(error) => exchange(Err(error)),
+            };
+        }
         if response.status.is_success() && is_event_stream(&response.headers) {
             return Some(Opened::Stream(Box::new(new_stream(response))));
         }
@@ -184,7 +205,7 @@ impl<'s> Probe<'s> {
         }
         let (status, headers) = (response.status.as_u16(), response.headers.clone());
         let body = read_rest(response, first, self.patience()).await;
-        exchange(body.map(|body| Answered { status, headers, body }))
+        exchange(body.map(|body| Answered { status, headers, body, grpc: None }))
     }
 
     /// Reads a stream to its end and has it judged.
@@ -221,7 +242,7 @@ impl<'s> Probe<'s> {
                 timeout: self.patience(),
                 redirects: 0,
                 secret_query: None,
-                protocol: HttpProtocol::Any,
+                protocol: if self.is_grpc() { HttpProtocol::Http2 } else { HttpProtocol::Any },
             };
             let response = self.client.open(outgoing).await?;
             // The text of the specification and its protobuf do not agree on the verb of a subscription.
@@ -242,9 +263,8 @@ impl<'s> Probe<'s> {
 
     /// Credentials are for the server that the operator named, and for no other one that its card leads to.
     fn headers(&self, url: &str, own: &[(&'static str, String)], credentials: Credentials) -> HeaderMap {
-        let is_named = Target::parse(url).is_ok_and(|target| target.origin() == self.access.target.origin());
         let mut headers = match credentials {
-            Credentials::Shown if is_named => self.access.headers.clone(),
+            Credentials::Shown if self.access.is_origin_of(url) => self.access.headers.clone(),
             Credentials::Shown | Credentials::Withheld => HeaderMap::new(),
         };
         for (name, value) in own {
@@ -258,16 +278,23 @@ impl<'s> Probe<'s> {
 
 /// How long a busy server wants to be left alone.
 fn wait_of(response: &OpenResponse) -> Option<Duration> {
-    if !matches!(response.status.as_u16(), 429 | 503) {
-        return None;
-    }
-    let asked = response.headers.get(header::RETRY_AFTER)?.to_str().ok()?;
-    let wait = asked.trim().parse().map_or(Duration::from_secs(1), Duration::from_secs);
+    let text = |name: &str| response.headers.get(name)?.to_str().ok().map(str::trim);
+    let wait = if matches!(response.status.as_u16(), 429 | 503) {
+        let asked = text(header::RETRY_AFTER.as_str())?;
+        asked.parse().map_or(Duration::from_secs(1), Duration::from_secs)
+    } else {
+        let is_busy = matches!(text("grpc-status")?, RESOURCE_EXHAUSTED | UNAVAILABLE);
+        Duration::from_millis(text("grpc-retry-pushback-ms").filter(|_| is_busy)?.parse().ok()?)
+    };
     (wait <= LONGEST_WAIT).then_some(wait)
 }
 
-fn answered(response: sabir_outbound::Response) -> Answered {
-    Answered { status: response.status.as_u16(), headers: response.headers, body: response.body }
+/// Codes of gRPC.
+const RESOURCE_EXHAUSTED: &str = "8";
+const UNAVAILABLE: &str = "14";
+
+fn answered(response: Response) -> Answered {
+    Answered { status: response.status.as_u16(), headers: response.headers, body: response.body, grpc: None }
 }
 
 async fn read_rest(mut response: OpenResponse, first: Bytes, patience: Duration) -> Result<Bytes, DialError> {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::evidence::Evidence;
 use super::exchange::{Answered, Exchange, dial_error};
+use super::grpc_answer::{GrpcAnswer, text_protocol};
 use super::wire_error::WireError;
 
 pub enum Reading {
@@ -96,6 +97,37 @@ pub fn context_of(object: &Value) -> Option<&str> {
 }
 
 fn read(protocol: PeerProtocol, exchange: &Exchange, answered: &Answered) -> Reading {
+    match &answered.grpc {
+        Some(grpc) => read_grpc(protocol, exchange, answered, grpc),
+        None => read_text(protocol, exchange, answered),
+    }
+}
+
+/// By the reader of gRPC. What that refuses is read from its JSON, as far as it goes.
+fn read_grpc(protocol: PeerProtocol, exchange: &Exchange, answered: &Answered, grpc: &GrpcAnswer) -> Reading {
+    let json = answered.json().unwrap_or_default();
+    if let Some(error) = &grpc.error {
+        return refused(error.clone(), json.get("error").cloned().unwrap_or_default());
+    }
+    if let Some(why) = &grpc.unreadable {
+        return Reading::Unreadable(why.clone());
+    }
+    let error = match protocol.read_message(exchange.operation, &grpc.message) {
+        Ok(Received { response, violation }) => {
+            return Reading::Result(Box::new(ReadResult { response, json, violation }));
+        }
+        Err(error) => error,
+    };
+    match read_text(text_protocol(protocol), exchange, answered) {
+        Reading::Result(mut result) => {
+            result.violation.get_or_insert(Error::InvalidRequest(error.message));
+            Reading::Result(result)
+        }
+        other => other,
+    }
+}
+
+fn read_text(protocol: PeerProtocol, exchange: &Exchange, answered: &Answered) -> Reading {
     let Some(mut whole) = answered.json() else {
         let read = protocol.read_response(exchange.operation, exchange.task.as_ref(), answered.status, &answered.body);
         return match read {
@@ -166,6 +198,7 @@ pub fn read_frame(
     task: Option<&sabir_model::TaskId>,
     frame: &Value,
 ) -> Result<Received, PeerError> {
+    let protocol = text_protocol(protocol);
     let data = match protocol.binding() {
         Binding::JsonRpc => json!({"jsonrpc": "2.0", "id": 0, "result": frame}).to_string(),
         Binding::HttpJson | Binding::Grpc => frame.to_string(),

@@ -306,7 +306,7 @@ mod tests {
             card: Some(("http://a/card.json".to_owned(), json!({"name": "Agent"}))),
             server: of(server),
             interfaces: vec![InterfaceReport { interface, entries: of(ledger), not_checked: None }],
-            not_checked: vec!["supportedInterfaces[1]: gRPC is not checked".to_owned()],
+            not_checked: vec!["supportedInterfaces[1]: its URL cannot be used".to_owned()],
             messages: 3,
             canceled: 1,
         }
@@ -318,7 +318,7 @@ mod tests {
 Agent (http://a/card.json)
 the server and its card: 1 rules kept, 1 broken, 0 skipped
 0.3 over JSONRPC at http://a/: 0 rules kept, 2 broken, 1 skipped
-not checked: supportedInterfaces[1]: gRPC is not checked
+not checked: supportedInterfaces[1]: its URL cannot be used
 
 error  rpc.unknown-method, in 0.3 over JSONRPC: an unknown method gets 7 (2 times)
   spec   0.3 §8.1: a method that does not exist is answered with -32601

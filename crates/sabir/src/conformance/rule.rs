@@ -4,8 +4,9 @@ use sabir_wire::{Binding, PeerProtocol, ProtocolVersion};
 
 use super::{
     rules_access, rules_asking, rules_bindings, rules_capabilities, rules_card, rules_card_interfaces,
-    rules_card_security, rules_envelope, rules_errors, rules_lists, rules_objects, rules_push, rules_push_delivery,
-    rules_requests, rules_running, rules_streams, rules_subscriptions, rules_tasks, rules_versions,
+    rules_card_security, rules_envelope, rules_errors, rules_grpc, rules_lists, rules_objects, rules_push,
+    rules_push_delivery, rules_requests, rules_running, rules_streams, rules_subscriptions, rules_tasks,
+    rules_versions,
 };
 
 #[derive(Debug)]
@@ -39,6 +40,8 @@ pub enum Subject {
     Server,
     /// The server over one interface.
     Interface,
+    /// The same, but it is about HTTP, JSON or server-sent events, of which gRPC shows nothing.
+    TextInterface,
     /// The same, for one binding only.
     InterfaceOf(Binding),
 }
@@ -110,16 +113,24 @@ impl Rule {
         let in_binding = match self.subject {
             Subject::Server => false,
             Subject::Interface => true,
+            Subject::TextInterface => protocol.binding() != Binding::Grpc,
             Subject::InterfaceOf(binding) => binding == protocol.binding(),
         };
         in_binding && self.sections.of(protocol.version()).is_some()
+    }
+
+    /// Whether it is for the other bindings of this version, but means nothing in this one.
+    pub fn is_skipped_for(&self, protocol: PeerProtocol) -> bool {
+        let is_text = self.subject == Subject::TextInterface && self.sections.of(protocol.version()).is_some();
+        is_text && protocol.binding() == Binding::Grpc
     }
 
     /// Which interfaces it is for, in words.
     pub fn scope(&self) -> &'static str {
         match self.subject {
             Subject::Server => "the server",
-            Subject::Interface => "JSONRPC and HTTP+JSON",
+            Subject::Interface => "JSONRPC, HTTP+JSON and GRPC",
+            Subject::TextInterface => "JSONRPC and HTTP+JSON",
             Subject::InterfaceOf(binding) => binding.name(),
         }
     }
@@ -127,7 +138,7 @@ impl Rule {
 
 /// All rules, in the order of the report.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
-    let groups: [&[&Rule]; 19] = [
+    let groups: [&[&Rule]; 20] = [
         rules_card::RULES,
         rules_card_interfaces::RULES,
         rules_card_security::RULES,
@@ -135,6 +146,7 @@ pub fn all() -> impl Iterator<Item = &'static Rule> {
         rules_capabilities::RULES,
         rules_versions::RULES,
         rules_envelope::RULES,
+        rules_grpc::RULES,
         rules_requests::RULES,
         rules_objects::RULES,
         rules_tasks::RULES,

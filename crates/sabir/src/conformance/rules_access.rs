@@ -18,7 +18,7 @@ pub static CREDENTIALS: Rule = Rule {
 pub static CHALLENGE: Rule = Rule {
     id: "access.challenge",
     level: Level::Warning,
-    subject: Subject::Interface,
+    subject: Subject::TextInterface,
     sections: Sections::all("§3.3.2, §7.4", "§4.4", "§4.4"),
     says: "a refusal for missing credentials is HTTP 401, and says in WWW-Authenticate which ones are needed",
     remedy: "answer with 401 and a WWW-Authenticate header",
@@ -52,6 +52,9 @@ async fn check_credentials(probe: &Probe<'_>) {
         return ledger.skip(&CHALLENGE, "the server asks nobody for credentials");
     };
     ledger.pass(&CREDENTIALS);
+    if !CHALLENGE.is_for(probe.protocol()) {
+        return;
+    }
     let answered = asked.exchange.answer.as_ref().ok();
     let has_challenge = answered.is_some_and(|answered| answered.headers.contains_key("www-authenticate"));
     let fault = match (error.status, has_challenge) {

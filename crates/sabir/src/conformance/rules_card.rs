@@ -137,7 +137,7 @@ async fn get(access: &Access, client: &Client, url: &str) -> Result<Answered, Di
     request.headers = access.headers.clone();
     request.headers.insert(header::ACCEPT, header::HeaderValue::from_static("application/json"));
     let response = client.send(request).await?;
-    Ok(Answered { status: response.status.as_u16(), headers: response.headers, body: response.body })
+    Ok(Answered { status: response.status.as_u16(), headers: response.headers, body: response.body, grpc: None })
 }
 
 /// Where the card may be. A URL that is not the root may be the address for calls, whose server has its card at the root.

@@ -18,7 +18,7 @@ pub static URL: Rule = Rule {
     level: Level::Error,
     subject: Subject::Server,
     sections: Sections::all("§4.4.6", "§5.5, §5.5.5", "§5.5"),
-    says: "each interface has an absolute URL",
+    says: "each interface has an absolute URL; one of gRPC may be host:port",
     remedy: "write the whole URL, with scheme and host",
 };
 pub static HTTPS: Rule = Rule {
@@ -84,12 +84,10 @@ pub fn check(access: &Access, document: &CardDocument, claims: &[Claim], ledger:
 
 fn check_url(access: &Access, document: &CardDocument, claim: &Claim, ledger: &Ledger) {
     let Claim { member, url, .. } = claim;
-    // A gRPC address is a host and a port.
-    if claim.is_grpc() && !url.is_empty() {
-        return;
-    }
-    let target = match Target::parse(url) {
+    let target = match Target::parse(&claim.absolute_url(access)) {
         Ok(target) => target,
+        // gRPC has names of its own, such as dns:///host:port.
+        Err(_) if claim.is_grpc() && !url.is_empty() => return,
         Err(_) if url.is_empty() => return ledger.fail(&URL, format!("{member} has no url"), &document.evidence),
         Err(refusal) => {
             return ledger.fail(&URL, format!("{member} has the url {url:?}: {refusal}"), &document.evidence);
@@ -100,6 +98,10 @@ fn check_url(access: &Access, document: &CardDocument, claim: &Claim, ledger: &L
     let fault =
         claim.is_elsewhere_local(access).then(|| format!("{member} is {url}, which only its own machine reaches"));
     ledger.judge(&REACHABLE, fault, &document.evidence);
+    // A host and a port do not say whether TLS is spoken there.
+    if claim.is_grpc() && !url.contains("://") {
+        return;
+    }
     let is_plain = target.scheme == Scheme::Http && !is_local;
     ledger.judge(&HTTPS, is_plain.then(|| format!("{member} is {url}")), &document.evidence);
 }

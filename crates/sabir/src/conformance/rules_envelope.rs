@@ -8,6 +8,7 @@ use super::exchange::{Answered, ResponseId, media_type};
 use super::probe::Probe;
 use super::reading::{Asked, Reading};
 use super::rule::{Level, Rule, Sections, Subject};
+use super::rules_grpc;
 use super::stream_log::{FrameContent, FrameEnvelope, StreamLog};
 use super::wire_error::WireError;
 
@@ -103,7 +104,7 @@ pub static ERROR_DETAILS: Rule = Rule {
     id: "errors.details",
     level: Level::Error,
     subject: Subject::Interface,
-    sections: Sections::since_v1("§9.5, §11.6"),
+    sections: Sections::since_v1("§9.5, §10.6, §11.6"),
     says: "the details of an error (data in JSON-RPC) are an array of objects, each with an @type",
     remedy: "wrap the details into an array, and give each the @type of its message",
 };
@@ -111,9 +112,9 @@ pub static ERROR_INFO: Rule = Rule {
     id: "errors.error-info",
     level: Level::Error,
     subject: Subject::Interface,
-    sections: Sections::since_v1("§9.5, §11.6"),
-    says: "the details of an A2A error have a google.rpc.ErrorInfo with reason and domain (SHOULD in JSON-RPC, MUST in HTTP+JSON)",
-    remedy: "add {\"@type\": \"type.googleapis.com/google.rpc.ErrorInfo\", \"reason\": \"TASK_NOT_FOUND\", \"domain\": \"a2a-protocol.org\"}",
+    sections: Sections::since_v1("§9.5, §10.6, §11.6"),
+    says: "the details of an A2A error have a google.rpc.ErrorInfo with reason and domain (SHOULD in JSON-RPC, MUST in HTTP+JSON and gRPC)",
+    remedy: "add {\"@type\": \"type.googleapis.com/google.rpc.ErrorInfo\", \"reason\": \"TASK_NOT_FOUND\", \"domain\": \"a2a-protocol.org\"}; gRPC has it in grpc-status-details-bin",
 };
 
 /// Judges an answer that is no stream.
@@ -123,13 +124,16 @@ pub fn observe(probe: &Probe<'_>, asked: &Asked) {
     // What a proxy in front of the server answers is not the server's.
     let is_foreign = matches!(answered.status, 401 | 403 | 407 | 421 | 429 | 502..=504);
     let json = answered.json();
-    if probe.is_json_rpc() {
-        if is_foreign && json.as_ref().is_none_or(|json| json.get("jsonrpc").is_none()) {
-            return;
+    match (probe.protocol().binding(), &answered.grpc) {
+        (Binding::JsonRpc, _) => {
+            if is_foreign && json.as_ref().is_none_or(|json| json.get("jsonrpc").is_none()) {
+                return;
+            }
+            observe_rpc(probe, asked, answered, json.as_ref(), &evidence);
         }
-        observe_rpc(probe, asked, answered, json.as_ref(), &evidence);
-    } else if !is_foreign {
-        observe_http(probe, asked, answered, &evidence);
+        (Binding::Grpc, Some(grpc)) => rules_grpc::observe(probe, grpc, &evidence),
+        _ if !is_foreign => observe_http(probe, asked, answered, &evidence),
+        _ => {}
     }
     if let Some(error) = asked.refusal().filter(|_| !is_foreign) {
         observe_error(probe, asked.exchange.operation, error, &evidence);
@@ -138,6 +142,9 @@ pub fn observe(probe: &Probe<'_>, asked: &Asked) {
 
 /// Judges the frames of a stream.
 pub fn observe_frames(probe: &Probe<'_>, log: &StreamLog) {
+    if let Some(close) = &log.close {
+        rules_grpc::observe_close(probe, close, &log.evidence_of_end());
+    }
     for (place, frame) in log.frames.iter().enumerate() {
         let evidence = log.evidence_at(place);
         if probe.is_json_rpc() && frame.envelope == FrameEnvelope::AsItShouldBe && frame.whole.is_object() {
@@ -295,6 +302,9 @@ fn observe_error(probe: &Probe<'_>, operation: Operation, error: &WireError, evi
         _ => Some("the error has no message".to_owned()),
     };
     ledger.judge(&ERROR_MESSAGE, fault, evidence);
+    if probe.is_grpc() {
+        rules_grpc::observe_error(probe, error, evidence);
+    }
     if !probe.is_v1() {
         return;
     }

@@ -17,8 +17,8 @@ pub static NOT_FOUND: Rule = Rule {
     level: Level::Error,
     subject: Subject::Interface,
     sections: Sections::all("§5.4, §3.1.3", "§8.2", "§8.2"),
-    says: "a task that does not exist is TaskNotFoundError: -32001, in HTTP+JSON 404",
-    remedy: "answer get and cancel of an unknown id with -32001, or HTTP 404 and the reason TASK_NOT_FOUND",
+    says: "a task that does not exist is TaskNotFoundError: -32001, in HTTP+JSON 404, in gRPC NOT_FOUND",
+    remedy: "answer get and cancel of an unknown id with -32001, or HTTP 404 or NOT_FOUND and the reason TASK_NOT_FOUND",
 };
 pub static CANCEL_FINISHED: Rule = Rule {
     id: "errors.cancel-finished",

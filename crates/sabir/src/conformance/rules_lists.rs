@@ -1,7 +1,7 @@
 //! Lists of tasks (1.0 section 3.1.4): pages, filters, order.
 
 use sabir_model::{ContextId, State, Timestamp, Wanted};
-use sabir_wire::PeerResponse;
+use sabir_wire::{Binding, PeerResponse};
 use serde_json::{Value, json};
 
 use super::calls::{self, ListFilter};
@@ -42,7 +42,7 @@ pub static ANSWER: Rule = Rule {
 pub static MEMBERS: Rule = Rule {
     id: "list.members",
     level: Level::Error,
-    subject: Subject::Interface,
+    subject: Subject::TextInterface,
     sections: SECTION,
     says: "a list always has tasks, nextPageToken, pageSize and totalSize",
     remedy: "write all four members, nextPageToken as \"\" on the last page",
@@ -77,7 +77,7 @@ pub static PAGE_SIZE_RANGE: Rule = Rule {
     subject: Subject::Interface,
     sections: Sections::since_v1("§3.1.4, §3.3.2"),
     says: "pageSize is between 1 and 100; other sizes are refused",
-    remedy: "refuse other sizes with -32602 (HTTP 400)",
+    remedy: "refuse other sizes with -32602 (HTTP 400, INVALID_ARGUMENT)",
 };
 pub static PAGE_TOKEN: Rule = Rule {
     id: "list.page-token",
@@ -85,7 +85,7 @@ pub static PAGE_TOKEN: Rule = Rule {
     subject: Subject::Interface,
     sections: Sections::since_v1("§3.1.4, §3.3.2"),
     says: "a pageToken that the server has not made is refused",
-    remedy: "refuse tokens that cannot be read with -32602 (HTTP 400)",
+    remedy: "refuse tokens that cannot be read with -32602 (HTTP 400, INVALID_ARGUMENT)",
 };
 pub static TOTAL: Rule = Rule {
     id: "list.total-size",
@@ -150,7 +150,9 @@ pub async fn check(probe: &Probe<'_>) {
     let Some(all) = list(probe, &ListFilter::default()).await else {
         return skip_rest(probe, "the server does not list tasks");
     };
-    judge_members(probe, &all);
+    if MEMBERS.is_for(probe.protocol()) {
+        judge_members(probe, &all);
+    }
     judge_order(probe, &all);
     judge_artifacts(probe, &all);
     check_status(probe).await;
@@ -228,9 +230,9 @@ async fn check_refusals(probe: &Probe<'_>) {
     let filter = ListFilter::default();
     let bent = |member: &str, value: Value| -> Option<Outgoing> {
         let outgoing = probe.outgoing(&calls::list(probe.tenant(), &filter))?;
-        Some(match probe.is_json_rpc() {
-            true => outgoing.with_params(|params| params[member] = value),
-            false => outgoing.with_query(member, value.as_str().unwrap_or(&value.to_string())),
+        Some(match probe.protocol().binding() {
+            Binding::JsonRpc | Binding::Grpc => outgoing.with_params(|params| params[member] = value),
+            Binding::HttpJson => outgoing.with_query(member, value.as_str().unwrap_or(&value.to_string())),
         })
     };
     for (rule, member, value) in [

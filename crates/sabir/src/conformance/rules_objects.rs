@@ -25,7 +25,7 @@ pub static REQUIRED: Rule = Rule {
 pub static TYPES: Rule = Rule {
     id: "objects.types",
     level: Level::Error,
-    subject: Subject::Interface,
+    subject: Subject::TextInterface,
     sections: Sections::all("§5.5, §4.1", "§6", "§6"),
     says: "members have the JSON type that the specification gives them",
     remedy: "write the value in the type that the fault names",
@@ -41,7 +41,7 @@ pub static WORDS: Rule = Rule {
 pub static KIND: Rule = Rule {
     id: "objects.kind",
     level: Level::Error,
-    subject: Subject::Interface,
+    subject: Subject::TextInterface,
     sections: Sections::before_v1("§6.1, §6.4, §6.5", "§6.5"),
     says: "objects say what they are: kind in 0.2 and 0.3, the type of parts in 0.1",
     remedy: "write \"kind\" with every task, message, event and part",
@@ -65,7 +65,7 @@ pub static TIMES: Rule = Rule {
 pub static NAMES: Rule = Rule {
     id: "objects.names",
     level: Level::Error,
-    subject: Subject::Interface,
+    subject: Subject::TextInterface,
     sections: Sections::since_v02("§5.5", "§6"),
     says: "members are spelled in camelCase",
     remedy: "write artifactId, not artifact_id",
@@ -73,7 +73,7 @@ pub static NAMES: Rule = Rule {
 pub static NULLS: Rule = Rule {
     id: "objects.nulls",
     level: Level::Note,
-    subject: Subject::Interface,
+    subject: Subject::TextInterface,
     sections: Sections::since_v02("§5.7", "§6"),
     says: "what is absent is left out",
     remedy: "leave members without a value out instead of writing null; some clients refuse null",
@@ -162,6 +162,8 @@ fn judge(probe: &Probe<'_>, found: Vec<Difference>, evidence: &Evidence) {
     for Difference { fault, words } in found {
         let (level, rule) = match fault {
             Fault::Missing => (Level::Error, &REQUIRED),
+            // Protobuf has types, but also numbers that an enum does not name.
+            Fault::Type if probe.is_grpc() => (Level::Error, &WORDS),
             Fault::Type => (Level::Error, &TYPES),
             Fault::Word => (Level::Error, &WORDS),
             Fault::Tag => (Level::Error, &KIND),

@@ -25,7 +25,7 @@ pub static UNKNOWN_METHOD: Rule = Rule {
 pub static PARSE_ERROR: Rule = Rule {
     id: "errors.parse",
     level: Level::Error,
-    subject: Subject::Interface,
+    subject: Subject::TextInterface,
     sections: Sections::all("§9.5, §11.6", "§8.1", "§8.1"),
     says: "a body that is no JSON is answered with -32700; in HTTP+JSON with 400",
     remedy: "answer bodies that cannot be parsed with -32700 (Invalid JSON payload) or HTTP 400",
@@ -43,8 +43,8 @@ pub static INVALID_PARAMS: Rule = Rule {
     level: Level::Error,
     subject: Subject::Interface,
     sections: Sections::all("§3.3.2, §9.5, §11.6", "§8.1", "§8.1"),
-    says: "a request that lacks a required member is answered with -32602; in HTTP+JSON with 400",
-    remedy: "validate params before anything is done, and answer with -32602 (Invalid params) or HTTP 400",
+    says: "a request that lacks a required member is answered with -32602; in HTTP+JSON with 400, in gRPC with INVALID_ARGUMENT",
+    remedy: "validate params before anything is done, and answer with -32602 (Invalid params), HTTP 400 or INVALID_ARGUMENT",
 };
 pub static UNKNOWN_MEMBERS: Rule = Rule {
     id: "errors.unknown-members",
@@ -56,7 +56,9 @@ pub static UNKNOWN_MEMBERS: Rule = Rule {
 };
 
 pub async fn check(probe: &Probe<'_>, text: &str) {
-    check_parse_error(probe, text).await;
+    if PARSE_ERROR.is_for(probe.protocol()) {
+        check_parse_error(probe, text).await;
+    }
     check_invalid_params(probe, text).await;
     if probe.is_json_rpc() {
         check_envelope(probe).await;
@@ -146,6 +148,10 @@ async fn check_invalid_params(probe: &Probe<'_>, text: &str) {
         if what.contains("parts") && !probe.is_v1() && !probe.is_json_rpc() {
             continue;
         }
+        // Protobuf has no way to say this.
+        if what.contains("a text") && probe.is_grpc() {
+            continue;
+        }
         let call = calls::send(probe.tenant(), text, new_place(probe), Delivery::WhenSettled);
         let Some(outgoing) = probe.outgoing(&call) else { return };
         let asked = probe.send(outgoing.with_params(bend).with_fault().with_unreadable_id()).await;
@@ -202,7 +208,7 @@ fn wrong_code(probe: &Probe<'_>, asked: &Asked, code: i64) -> Option<String> {
     }
 }
 
-/// `None`: HTTP says that the request is wrong.
+/// `None`: the status says that the request is wrong.
 fn wrong_status(probe: &Probe<'_>, asked: &Asked) -> Option<String> {
     match (&asked.reading, asked.exchange.status()) {
         (_, Some(400 | 422)) => None,
@@ -210,6 +216,7 @@ fn wrong_status(probe: &Probe<'_>, asked: &Asked) -> Option<String> {
         (Reading::Refused(_), Some(200)) => None,
         // In 0.3 no status is written for it.
         (_, Some(415)) => None,
+        _ if probe.is_grpc() => Some(format!("{}, not INVALID_ARGUMENT", asked.words(probe.protocol()))),
         _ => Some(format!("{}, not HTTP 400", asked.words(probe.protocol()))),
     }
 }

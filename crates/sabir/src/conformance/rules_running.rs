@@ -1,5 +1,6 @@
 //! Tasks that are being worked on: an answer at once, a subscription, a cancel.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use sabir_model::{Delivery, State, TaskId};
@@ -37,6 +38,8 @@ pub static CANCEL: Rule = Rule {
 const AT_ONCE: Duration = Duration::from_secs(1);
 /// How long the first frame of a subscription may take.
 const SNAPSHOT: Duration = Duration::from_secs(2);
+/// How long the head of a subscription and its first frame are waited for, before the task is canceled.
+const HEAD: Duration = Duration::from_millis(2500);
 
 /// `slow` is the message that keeps the agent busy, if the operator knows one.
 pub async fn check(probe: &Probe<'_>, slow: Option<&str>, message: &str) {
@@ -108,8 +111,14 @@ async fn start_stream(probe: &Probe<'_>, text: &str) -> Option<Started> {
 }
 
 async fn check_running(probe: &Probe<'_>, task: &TaskId, stream: Option<Box<OpenStream>>) {
-    let subscription = subscribe(probe, task).await;
+    // Servers of gRPC may send the head of a stream with its first message, which comes with the cancel at the latest.
+    let mut subscribing = pin!(subscribe(probe, task));
+    let subscribed = tokio::time::timeout(HEAD, &mut subscribing).await;
     cancel(probe, task).await;
+    let subscription = match subscribed {
+        Ok(subscription) => subscription,
+        Err(_) => subscribing.await,
+    };
     for stream in [stream, subscription].into_iter().flatten() {
         probe.finish(*stream).await;
     }

@@ -31,7 +31,7 @@ pub const RULES: &[&Rule] = &[
 pub static CONTENT_TYPE: Rule = Rule {
     id: "stream.content-type",
     level: Level::Error,
-    subject: Subject::Interface,
+    subject: Subject::TextInterface,
     sections: Sections::all("§9.4.2, §11.7", "§3.3", "§7.2"),
     says: "a stream has the media type text/event-stream",
     remedy: "set Content-Type: text/event-stream; clients of several SDKs refuse a stream without it",
@@ -39,7 +39,7 @@ pub static CONTENT_TYPE: Rule = Rule {
 pub static ENVELOPE: Rule = Rule {
     id: "stream.envelope",
     level: Level::Error,
-    subject: Subject::Interface,
+    subject: Subject::TextInterface,
     sections: Sections::all("§9.4.2, §11.7", "§3.3", "§7.2.1"),
     says: "each frame is a whole JSON-RPC response; in HTTP+JSON it is the bare object",
     remedy: "put each event into {\"jsonrpc\", \"id\", \"result\"} over JSON-RPC, and into nothing over HTTP+JSON",
@@ -129,6 +129,20 @@ pub fn observe(probe: &Probe<'_>, log: &StreamLog) {
     if log.only_error().is_some() {
         return;
     }
+    if !probe.is_grpc() {
+        judge_events(probe, log);
+    }
+    // What cannot be read is told elsewhere, and says nothing about the order of events.
+    if log.frames.iter().any(|frame| matches!(frame.content, FrameContent::Unreadable(_))) {
+        return;
+    }
+    judge_first(probe, log);
+    judge_same_task(probe, log);
+    judge_end(probe, log);
+    judge_chunks(probe, log);
+}
+
+fn judge_events(probe: &Probe<'_>, log: &StreamLog) {
     let ledger = &probe.ledger;
     let fault = (!is_event_stream(&log.headers)).then(|| "the stream has another Content-Type".to_owned());
     ledger.judge(&CONTENT_TYPE, fault, &log.evidence());
@@ -140,14 +154,6 @@ pub fn observe(probe: &Probe<'_>, log: &StreamLog) {
         };
         ledger.judge(&ENVELOPE, fault, &log.evidence_at(place));
     }
-    // What cannot be read is told elsewhere, and says nothing about the order of events.
-    if log.frames.iter().any(|frame| matches!(frame.content, FrameContent::Unreadable(_))) {
-        return;
-    }
-    judge_first(probe, log);
-    judge_same_task(probe, log);
-    judge_end(probe, log);
-    judge_chunks(probe, log);
 }
 
 pub async fn check(probe: &Probe<'_>, text: &str) {

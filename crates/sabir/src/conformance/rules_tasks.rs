@@ -122,7 +122,11 @@ pub async fn begin(probe: &Probe<'_>, text: &str) -> Begun {
         }
         Reading::NoAnswer(_) => return Begun::Dead(format!("the interface gives {words}"), asked.evidence()),
         Reading::Refused(error) if error.asks_for_credentials() => {
-            return Begun::NeedsCredentials(format!("the server asks for credentials (HTTP {})", error.status));
+            let status = match error.grpc_code() {
+                code if probe.is_grpc() && !code.is_empty() => format!("gRPC {code}"),
+                _ => format!("HTTP {}", error.status),
+            };
+            return Begun::NeedsCredentials(format!("the server asks for credentials ({status})"));
         }
         Reading::Refused(error) if error.kind == PeerErrorKind::MethodNotFound || error.status == 405 => {
             let fault = format!("a message is answered with {words}: {} is not spoken here", probe.protocol());

@@ -16,8 +16,8 @@ pub static UNSUPPORTED_VERSION: Rule = Rule {
     level: Level::Error,
     subject: Subject::Interface,
     sections: Sections::since_v1("§3.6.2, §5.4"),
-    says: "a request for a version that the interface does not offer is VersionNotSupportedError: -32009, in HTTP+JSON 400",
-    remedy: "read A2A-Version before the request, and refuse what the card does not list",
+    says: "a request for a version that the interface does not offer is VersionNotSupportedError: -32009, in HTTP+JSON 400, in gRPC FAILED_PRECONDITION",
+    remedy: "read A2A-Version (gRPC: the metadata a2a-version) before the request, and refuse what the card does not list",
 };
 pub static PATCH: Rule = Rule {
     id: "version.patch",
@@ -59,6 +59,9 @@ pub async fn check(probe: &Probe<'_>, offers_v03: OffersV03) {
     }
     if probe.ledger.has_failed(&UNSUPPORTED_VERSION) {
         return probe.ledger.skip(&MISSING, "the server does not go by A2A-Version");
+    }
+    if probe.is_grpc() {
+        return probe.ledger.skip(&MISSING, "in gRPC the package of the service says that it is 1.0");
     }
     if offers_v03 == OffersV03::Yes {
         return probe.ledger.skip(&MISSING, "the same interface offers 0.3");

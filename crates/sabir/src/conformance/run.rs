@@ -118,7 +118,7 @@ async fn check(options: &CheckOptions, selection: &Selection<'_>, audience: Audi
     let mut interfaces: Vec<InterfaceReport> = Vec::new();
     for Probe { interface, ledger, .. } in probes {
         let protocol = interface.protocol;
-        let entries = selection.entries(ledger, |rule| rule.is_for(protocol));
+        let entries = selection.entries(ledger, |rule| rule.is_for(protocol) || rule.is_skipped_for(protocol));
         interfaces.push(InterfaceReport { interface, entries, not_checked: None });
     }
     let could_check = !interfaces.is_empty();
@@ -150,7 +150,7 @@ fn unreachable(access: &Access, why: &str, audience: Audience) -> Outcome {
 fn offers_v03(probe: &Probe<'_>, claims: &[Claim]) -> OffersV03 {
     let Interface { url, protocol, .. } = &probe.interface;
     let is_there = claims.iter().any(|claim| {
-        let is_same_url = claim.url.trim_end_matches('/') == url.trim_end_matches('/');
+        let is_same_url = claim.absolute_url(probe.access).trim_end_matches('/') == url.trim_end_matches('/');
         let other = claim.protocol(CardPlace::New);
         let is_older =
             |other: PeerProtocol| other.binding() == protocol.binding() && other.version() != ProtocolVersion::V1_0;
@@ -174,6 +174,9 @@ async fn check_first(
         }
         Begun::NeedsCredentials(why) => {
             let why = match probe.access.has_credentials() {
+                true if !probe.access.is_origin_of(&probe.interface.url) => {
+                    format!("{why}; those of the command line are shown at {} alone", probe.access.url)
+                }
                 true => format!("{why}, and does not take those that it was shown"),
                 false => format!("{why}; show them with --bearer or --header"),
             };
@@ -250,6 +253,9 @@ async fn check_interface(options: &CheckOptions, selection: &Selection<'_>, prob
 }
 
 fn skip_rest(probe: &Probe<'_>, why: &str) {
+    for rule in rule::all().filter(|rule| rule.is_skipped_for(probe.protocol())) {
+        probe.ledger.skip(rule, "it is about HTTP, JSON or server-sent events, of which gRPC shows nothing");
+    }
     for rule in rule::all().filter(|rule| rule.is_for(probe.protocol()) && !probe.ledger.is_judged(rule)) {
         probe.ledger.skip(rule, why);
     }

@@ -5,7 +5,7 @@ use anyhow::bail;
 use super::ledger::{Entry, Ledger};
 use super::rule::{self, Rule, Subject};
 use super::rules_card_interfaces::ANSWERS;
-use super::{rules_bindings, rules_envelope, rules_objects};
+use super::{rules_bindings, rules_envelope, rules_grpc, rules_objects};
 
 /// The rules that the operator wants to see.
 pub struct Selection<'o>(&'o [String]);
@@ -32,7 +32,7 @@ impl<'o> Selection<'o> {
 
     /// Whether any of these rules is wanted, or one that is judged by every answer.
     pub fn wants(&self, rules: &[&[&Rule]]) -> bool {
-        let observed = [rules_envelope::RULES, rules_objects::RULES, rules_bindings::RULES];
+        let observed = [rules_envelope::RULES, rules_grpc::RULES, rules_objects::RULES, rules_bindings::RULES];
         rules.iter().chain(&observed).copied().flatten().any(|rule| self.has(rule))
     }
 

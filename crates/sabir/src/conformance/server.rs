@@ -77,6 +77,11 @@ impl Access {
         !self.headers.is_empty()
     }
 
+    /// Whether the operator named this origin, and not only the card: credentials are for no other one.
+    pub fn is_origin_of(&self, url: &str) -> bool {
+        Target::parse(url).is_ok_and(|target| target.origin() == self.target.origin())
+    }
+
     pub fn is_local(&self) -> bool {
         is_this_machine(&self.target.host)
     }

@@ -12,6 +12,9 @@ use serde_json::Value;
 
 use super::evidence::{Evidence, excerpt};
 use super::exchange::{ResponseId, dial_error, read_json};
+use super::grpc_answer::{GrpcClose, text_protocol};
+use super::grpc_messages::GrpcMessages;
+use super::proto_json::GrpcMethod;
 use super::reading::{drop_error_beside_result, read_frame};
 use super::wire_error::WireError;
 
@@ -26,11 +29,17 @@ const LARGEST_STREAM: usize = 16 << 20;
 pub struct OpenStream {
     protocol: PeerProtocol,
     response: OpenResponse,
-    parser: EventParser,
+    framing: Framing,
     log: StreamLog,
     is_over: bool,
     /// Of the frames that are kept.
     bytes: usize,
+}
+
+/// How frames are told apart.
+enum Framing {
+    Events(EventParser),
+    Messages(GrpcMessages, GrpcMethod),
 }
 
 pub struct StreamLog {
@@ -40,6 +49,8 @@ pub struct StreamLog {
     pub response_id: ResponseId,
     pub frames: Vec<StreamFrame>,
     pub ending: Ending,
+    /// What gRPC said at the end, if it came to that. An error is the last frame, too.
+    pub close: Option<GrpcClose>,
     /// The task that frames without a name are about.
     task: Option<TaskId>,
 }
@@ -95,21 +106,43 @@ impl OpenStream {
         tried: String,
         response_id: ResponseId,
         task: Option<TaskId>,
+        method: Option<GrpcMethod>,
         response: OpenResponse,
     ) -> Self {
         let headers = response.headers.clone();
-        let log =
-            StreamLog { operation, tried, headers, response_id, frames: Vec::new(), ending: Ending::Closed, task };
-        OpenStream { protocol, response, parser: EventParser::new(LARGEST_FRAME), log, is_over: false, bytes: 0 }
+        let log = StreamLog {
+            operation,
+            tried,
+            headers,
+            response_id,
+            frames: Vec::new(),
+            ending: Ending::Closed,
+            close: None,
+            task,
+        };
+        let framing = match method {
+            Some(method) => Framing::Messages(GrpcMessages::new(LARGEST_FRAME), method),
+            None => Framing::Events(EventParser::new(LARGEST_FRAME)),
+        };
+        OpenStream { protocol, response, framing, log, is_over: false, bytes: 0 }
     }
 
     /// Bytes that were read already.
     pub fn feed(&mut self, bytes: &[u8]) {
-        let mut events = Vec::new();
-        if let Err(error) = self.parser.feed(bytes, &mut events) {
-            self.end(Ending::Broken(error.to_string()));
+        match &mut self.framing {
+            Framing::Events(parser) => {
+                let mut events = Vec::new();
+                let fed = parser.feed(bytes, &mut events);
+                self.keep(events);
+                if let Err(error) = fed {
+                    self.end(Ending::Broken(error.to_string()));
+                }
+            }
+            Framing::Messages(messages, _) => {
+                messages.feed(bytes);
+                self.keep_messages();
+            }
         }
-        self.keep(events);
     }
 
     /// Reads until there is enough, the stream ends, or the time is over.
@@ -149,12 +182,7 @@ impl OpenStream {
     async fn read_some(&mut self, patience: Duration) {
         match tokio::time::timeout(patience, self.response.chunk(patience)).await {
             Ok(Ok(Some(bytes))) => self.take(&bytes),
-            Ok(Ok(None)) => {
-                let mut events = Vec::new();
-                self.parser.finish(&mut events);
-                self.keep(events);
-                self.end(Ending::Closed);
-            }
+            Ok(Ok(None)) => self.close(),
             Ok(Err(error)) if !matches!(error, sabir_outbound::DialError::BodyTimeout { .. }) => {
                 self.end(Ending::Broken(dial_error(&error)));
             }
@@ -169,6 +197,31 @@ impl OpenStream {
         }
     }
 
+    /// The server has closed the stream.
+    fn close(&mut self) {
+        match &mut self.framing {
+            Framing::Events(parser) => {
+                let mut events = Vec::new();
+                parser.finish(&mut events);
+                self.keep(events);
+                self.end(Ending::Closed);
+            }
+            Framing::Messages(messages, _) => {
+                let is_cut_off = messages.is_cut_off();
+                let OpenResponse { status, headers, trailers, .. } = &self.response;
+                let close = GrpcClose::of(self.protocol, status.as_u16(), headers, trailers);
+                if let Some(error) = &close.error {
+                    self.log.frames.push(StreamFrame::of_error(error.clone()));
+                }
+                self.log.close = Some(close);
+                self.end(match is_cut_off {
+                    true => Ending::Broken("its last message is cut off".to_owned()),
+                    false => Ending::Closed,
+                });
+            }
+        }
+    }
+
     fn end(&mut self, ending: Ending) {
         self.is_over = true;
         self.log.ending = ending;
@@ -180,12 +233,31 @@ impl OpenStream {
                 continue;
             }
             let frame = StreamFrame::read(self.protocol, &self.log, &event.data);
-            if self.log.task.is_none() {
-                self.log.task = frame.task().cloned();
-            }
-            self.bytes += event.data.len();
-            self.log.frames.push(frame);
+            self.keep_frame(frame, event.data.len());
         }
+    }
+
+    fn keep_messages(&mut self) {
+        while let Framing::Messages(messages, method) = &mut self.framing {
+            let message = match messages.next() {
+                Ok(Some(message)) => message,
+                Ok(None) => return,
+                Err(why) => return self.end(Ending::Broken(why)),
+            };
+            let frame = match method.read_response(&message) {
+                Ok(json) => StreamFrame::read(text_protocol(self.protocol), &self.log, json.to_string().as_bytes()),
+                Err(why) => StreamFrame::unreadable(why.clone(), why),
+            };
+            self.keep_frame(frame, message.len());
+        }
+    }
+
+    fn keep_frame(&mut self, frame: StreamFrame, bytes: usize) {
+        if self.log.task.is_none() {
+            self.log.task = frame.task().cloned();
+        }
+        self.bytes += bytes;
+        self.log.frames.push(frame);
     }
 }
 
@@ -264,11 +336,7 @@ impl Ending {
 impl StreamFrame {
     fn read(protocol: PeerProtocol, log: &StreamLog, data: &[u8]) -> Self {
         let text = excerpt(data);
-        let Some(mut whole) = read_json(data) else {
-            let content = FrameContent::Unreadable("it is no JSON".to_owned());
-            let envelope = FrameEnvelope::AsItShouldBe;
-            return StreamFrame { whole: Value::Null, result: Value::Null, envelope, content, text, violation: None };
-        };
+        let Some(mut whole) = read_json(data) else { return Self::unreadable(text, "it is no JSON".to_owned()) };
         let has_envelope = whole.get("result").is_some() || whole.get("jsonrpc").is_some();
         let is_rpc = protocol.binding() == Binding::JsonRpc;
         let envelope = match (is_rpc, has_envelope) {
@@ -293,6 +361,18 @@ impl StreamFrame {
             }
         };
         StreamFrame { whole, result, envelope, content, text, violation }
+    }
+
+    fn unreadable(text: String, why: String) -> Self {
+        let (envelope, content) = (FrameEnvelope::AsItShouldBe, FrameContent::Unreadable(why));
+        StreamFrame { whole: Value::Null, result: Value::Null, envelope, content, text, violation: None }
+    }
+
+    /// The status at the end of a stream of gRPC.
+    fn of_error(error: WireError) -> Self {
+        let (whole, text) = (error.object.clone(), excerpt(error.object.to_string().as_bytes()));
+        let (envelope, content) = (FrameEnvelope::AsItShouldBe, FrameContent::Error(Box::new(error)));
+        StreamFrame { whole, result: Value::Null, envelope, content, text, violation: None }
     }
 
     pub fn task(&self) -> Option<&TaskId> {

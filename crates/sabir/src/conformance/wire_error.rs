@@ -8,7 +8,7 @@ pub struct WireError {
     pub kind: PeerErrorKind,
     /// The code of JSON-RPC; also in the body of 0.3's HTTP+JSON.
     pub code: Option<i64>,
-    /// Of HTTP.
+    /// Of HTTP. An error of gRPC has the one that HTTP+JSON would have.
     pub status: u16,
     /// Of the ErrorInfo of 1.0.
     pub reason: Option<String>,
@@ -70,6 +70,22 @@ pub const VERSION_NOT_SUPPORTED: Expected = Expected {
     reason: "VERSION_NOT_SUPPORTED",
 };
 
+/// The codes of gRPC that an error may have, by its reason: that of 1.0.1, then that of 1.0.0 where it is another.
+pub fn grpc_codes(reason: &str) -> Option<&'static [&'static str]> {
+    Some(match reason {
+        "TASK_NOT_FOUND" => &["NOT_FOUND"],
+        "TASK_NOT_CANCELABLE" | "EXTENDED_AGENT_CARD_NOT_CONFIGURED" | "EXTENSION_SUPPORT_REQUIRED" => {
+            &["FAILED_PRECONDITION"]
+        }
+        "PUSH_NOTIFICATION_NOT_SUPPORTED" | "UNSUPPORTED_OPERATION" | "VERSION_NOT_SUPPORTED" => {
+            &["FAILED_PRECONDITION", "UNIMPLEMENTED"]
+        }
+        "CONTENT_TYPE_NOT_SUPPORTED" => &["INVALID_ARGUMENT"],
+        "INVALID_AGENT_RESPONSE" => &["INTERNAL"],
+        _ => return None,
+    })
+}
+
 impl WireError {
     pub fn new(error: PeerError, object: Value) -> Self {
         let reason = details(&object).into_iter().flatten().find_map(|detail| detail.get("reason")?.as_str());
@@ -81,13 +97,18 @@ impl WireError {
     pub fn differs_from(&self, expected: &Expected, protocol: PeerProtocol) -> Option<String> {
         let is_expected = match (protocol.binding(), protocol.version()) {
             (Binding::JsonRpc, _) => self.code == Some(expected.code),
-            (Binding::HttpJson | Binding::Grpc, ProtocolVersion::V1_0) => {
+            // Whether the code fits the reason is a rule of its own.
+            (Binding::Grpc, ProtocolVersion::V1_0) => match &self.reason {
+                Some(reason) => reason == expected.reason,
+                None => grpc_codes(expected.reason).is_some_and(|codes| codes.contains(&self.grpc_code())),
+            },
+            (Binding::HttpJson, ProtocolVersion::V1_0) => {
                 // Without a reason the status is all there is, and that there is none is judged elsewhere; so is 200.
                 let is_named = self.reason.as_deref().is_none_or(|reason| reason == expected.reason);
                 let has_status = expected.statuses.contains(&self.status) || self.status == 200;
                 is_named && has_status
             }
-            // 0.3 does not say which status is which error; its SDKs differ in all but this one.
+            // 0.3 does not say which status or code is which error; its SDKs differ in all but this one.
             (Binding::HttpJson | Binding::Grpc, _) => {
                 let is_missing = expected.kind == PeerErrorKind::TaskNotFound;
                 self.kind == expected.kind || if is_missing { self.status == 404 } else { self.status >= 400 }
@@ -96,16 +117,24 @@ impl WireError {
         (!is_expected).then(|| format!("{} instead of {}", self.words(protocol), expected.words(protocol)))
     }
 
-    /// `-32603`, `HTTP 500 INTERNAL_ERROR`.
+    /// `-32603`, `HTTP 500 INTERNAL_ERROR`, `gRPC INTERNAL INTERNAL_ERROR`.
     pub fn words(&self, protocol: PeerProtocol) -> String {
         match (protocol.binding(), self.code) {
             (Binding::JsonRpc, Some(code)) => format!("{code}"),
             (Binding::JsonRpc, None) => format!("HTTP {} without a code", self.status),
             (Binding::HttpJson | Binding::Grpc, _) => {
                 let reason = self.reason.as_deref().map(|reason| format!(" {reason}")).unwrap_or_default();
-                format!("HTTP {}{reason}", self.status)
+                match self.grpc_code() {
+                    code if protocol.binding() == Binding::Grpc && !code.is_empty() => format!("gRPC {code}{reason}"),
+                    _ => format!("HTTP {}{reason}", self.status),
+                }
             }
         }
+    }
+
+    /// `NOT_FOUND`; empty: the error names none.
+    pub fn grpc_code(&self) -> &str {
+        self.object["status"].as_str().unwrap_or_default()
     }
 
     /// Whether the error is of A2A's own table.
@@ -149,11 +178,15 @@ impl Expected {
     fn words(&self, protocol: PeerProtocol) -> String {
         match (protocol.binding(), protocol.version()) {
             (Binding::JsonRpc, _) => format!("{} ({})", self.code, self.name),
-            (Binding::HttpJson | Binding::Grpc, ProtocolVersion::V1_0) => {
-                format!("HTTP {} {}", self.statuses[0], self.reason)
-            }
-            (Binding::HttpJson | Binding::Grpc, _) => format!("HTTP {} ({})", self.statuses[0], self.name),
+            (Binding::HttpJson, ProtocolVersion::V1_0) => format!("HTTP {} {}", self.statuses[0], self.reason),
+            (Binding::HttpJson, _) => format!("HTTP {} ({})", self.statuses[0], self.name),
+            (Binding::Grpc, ProtocolVersion::V1_0) => format!("gRPC {} {}", self.grpc_code(), self.reason),
+            (Binding::Grpc, _) => format!("gRPC {} ({})", self.grpc_code(), self.name),
         }
+    }
+
+    fn grpc_code(&self) -> &'static str {
+        grpc_codes(self.reason).map_or("UNKNOWN", |codes| codes[0])
     }
 }
 

@@ -13,6 +13,9 @@ use crate::SABIR;
 use crate::client_commands::peer_server::{Answer, PeerServer};
 use crate::server_fixture::ServerFixture;
 
+mod grpc;
+mod tampering_proxy;
+
 /// The words of the demo agent, which the remote agent of the tests knows too.
 const WORDS: [&str; 4] = ["--slow", "slow 6", "--ask", "ask which?"];
 
@@ -49,15 +52,20 @@ fn rules(report: &Value, list: &str) -> BTreeSet<String> {
     entries.iter().map(|entry| entry["rule"].as_str().unwrap().to_owned()).collect()
 }
 
+/// A server that takes the webhooks of the check.
+fn sabir_with_webhooks() -> ServerFixture {
+    ServerFixture::configured("[push]\nallow_hosts = [\"example.com\", \"sabir-check.invalid\", \"127.0.0.1\"]\n")
+}
+
 #[test]
 fn sabir_keeps_every_rule_in_every_version_and_binding() {
-    let push = "[push]\nallow_hosts = [\"example.com\", \"sabir-check.invalid\", \"127.0.0.1\"]\n";
-    let fixture = ServerFixture::configured(push);
+    let fixture = sabir_with_webhooks();
     let url = format!("http://{}", fixture.server.address);
     for (path, more, interfaces) in [
-        ("", &[][..], 6),
-        ("/agents/demo", &[], 6),
+        ("", &[][..], 8),
+        ("/agents/demo", &[], 8),
         ("", &["--a2a-version", "1.0", "--transport", "http+json"], 1),
+        ("", &["--transport", "grpc"], 2),
         ("", &["--a2a-version", "0.2"], 3),
         ("", &["--a2a-version", "0.1"], 3),
     ] {
@@ -68,6 +76,12 @@ fn sabir_keeps_every_rule_in_every_version_and_binding() {
         assert_eq!(report["not_checked"], serde_json::json!([]));
     }
     let (_, report) = check(&url, &[]);
+    let is_about_text = |entry: &&Value| entry["why"].as_str().unwrap().starts_with("it is about HTTP, JSON or");
+    let (about_text, not_offered): (Vec<&Value>, Vec<&Value>) =
+        report["skipped"].as_array().unwrap().iter().partition(is_about_text);
+    assert!(about_text.iter().all(|entry| entry["interface"]["binding"] == "GRPC"), "{about_text:#?}");
+    let not_offered: BTreeSet<String> =
+        not_offered.iter().map(|entry| entry["rule"].as_str().unwrap().to_owned()).collect();
     // Whatever this server does not offer, and nothing else.
     let expected = [
         "access.challenge",
@@ -80,7 +94,7 @@ fn sabir_keeps_every_rule_in_every_version_and_binding() {
         "stream.one-message",
         "version.missing",
     ];
-    assert_eq!(rules(&report, "skipped"), expected.map(str::to_owned).into());
+    assert_eq!(not_offered, expected.map(str::to_owned).into());
     let everything: BTreeSet<String> = rules(&report, "skipped").union(&rules(&report, "passed")).cloned().collect();
     let listed: Value = serde_json::from_slice(&run(&["--list"]).stdout).unwrap();
     assert_eq!(everything.len(), listed.as_array().unwrap().len());
@@ -121,8 +135,10 @@ fn a_server_with_credentials_and_a_signed_card_keeps_the_rules_about_them() {
     for more in [&[][..], &["--bearer", "wrong"]] {
         let (code, report) = check(&url, more);
         assert_eq!((findings(&report), code), (Vec::new(), Some(3)), "{more:?}");
-        let why = report["interfaces"][0]["not_checked"].as_str().unwrap();
-        assert!(why.contains("asks for credentials (HTTP 401)"), "{why}");
+        for (place, status) in [(0, "HTTP 401"), (2, "gRPC UNAUTHENTICATED")] {
+            let why = report["interfaces"][place]["not_checked"].as_str().unwrap();
+            assert!(why.contains(&format!("asks for credentials ({status})")), "{why}");
+        }
     }
 }
 
@@ -334,6 +350,7 @@ fn exit_codes_say_what_became_of_the_check() {
         (&[&url, "--only", "no.such-rule"], 2),
         (&[&url, "--header", "without a colon"], 2),
         (&[&url, "--transport", "http+json"], 2),
+        (&[&url, "--transport", "grpc"], 2),
         (&["not a url"], 2),
         (&[], 2),
         (&["--list"], 0),
