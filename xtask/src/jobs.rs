@@ -117,11 +117,12 @@ mod tests {
             (&["arrows"][..], "arrows leftovers"),
             (
                 &["python-1.3.0"],
-                "python-1.3.0-jsonrpc python-1.3.0-http_json \
+                "python-1.3.0-jsonrpc python-1.3.0-http_json python-1.3.0-grpc \
                  servers-python-1.3.0-jsonrpc servers-python-1.3.0-http_json leftovers",
             ),
             (&["js-0.3.13-json", "workspace"], "workspace js-0.3.13-jsonrpc leftovers"),
             (&["clients"], ALL_CLIENTS),
+            (&["-grpc"], "python-1.3.0-grpc python-0.3.26-grpc js-1.3.0-grpc reflection-grpc leftovers"),
             (&["servers"], ALL_SERVERS),
             (&["agents"], "agents-claude-code agents-codex agents-gemini agents-goose leftovers"),
             (&["no such"], ""),
@@ -131,9 +132,10 @@ mod tests {
         assert_eq!(names(named(test(), &[])), names(test()));
     }
 
-    const ALL_CLIENTS: &str = "python-1.3.0-jsonrpc python-1.3.0-http_json python-0.3.26-jsonrpc python-0.3.26-http_json \
-        python-0.2.16-jsonrpc js-1.3.0-jsonrpc js-1.3.0-http_json js-0.3.14-jsonrpc js-0.3.14-http_json \
-        js-0.3.13-jsonrpc js-0.3.13-http_json js-0.2.5-jsonrpc leftovers";
+    const ALL_CLIENTS: &str = "python-1.3.0-jsonrpc python-1.3.0-http_json python-1.3.0-grpc python-0.3.26-jsonrpc \
+        python-0.3.26-http_json python-0.3.26-grpc python-0.2.16-jsonrpc js-1.3.0-jsonrpc js-1.3.0-http_json \
+        js-1.3.0-grpc js-0.3.14-jsonrpc js-0.3.14-http_json js-0.3.13-jsonrpc js-0.3.13-http_json js-0.2.5-jsonrpc \
+        reflection-grpc leftovers";
 
     const ALL_SERVERS: &str = "servers-python-1.3.0-jsonrpc servers-python-1.3.0-http_json \
         servers-python-0.3.26-jsonrpc servers-python-0.3.26-http_json servers-python-0.2.16-jsonrpc \

@@ -51,7 +51,7 @@ impl Needs {
             Kit::Node => self.packages.extend(setup_node::missing_packages()),
         }
         if !setup::is_ready(workspace, client) {
-            self.folder(format!("the A2A SDK {}", client.name), client.megabytes);
+            self.folder(format!("the packages of {}", client.name), client.megabytes);
         }
     }
 
@@ -110,13 +110,13 @@ mod tests {
     fn what_will_be_installed_is_said_with_its_size() {
         let mut needs = Needs::default();
         assert_eq!(needs.report_faults(), "");
-        needs.folder("the A2A SDK js-1.3.0".into(), 6);
-        needs.folder("the A2A SDK js-1.3.0".into(), 6);
+        needs.folder("the packages of js-1.3.0".into(), 6);
+        needs.folder("the packages of js-1.3.0".into(), 6);
         needs.folder("goose 1.34.0".into(), 550);
         needs.packages.extend(["npm", "git", "npm"]);
         assert_eq!(
             needs.report_faults(),
-            "To be installed below target/, about 556 MB:\n  the A2A SDK js-1.3.0 (6 MB)\n  goose 1.34.0 (550 MB)\n\
+            "To be installed below target/, about 556 MB:\n  the packages of js-1.3.0 (6 MB)\n  goose 1.34.0 (550 MB)\n\
              To be installed as root by apt-get: git, npm\n"
         );
     }

@@ -9,6 +9,8 @@
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { credentials } from '@grpc/grpc-js';
 import { Role, StreamResponse, TaskState, roleToJSON, taskStateFromJSON, taskStateToJSON } from '@a2a-js/sdk';
 import {
   ClientFactory,
@@ -18,6 +20,7 @@ import {
   RestTransportFactory,
   createAuthenticatingFetchWithRetry,
 } from '@a2a-js/sdk/client';
+import { GrpcTransportFactory } from '@a2a-js/sdk/client/grpc';
 import {
   A2AError,
   RequestMalformedError,
@@ -26,20 +29,26 @@ import {
   UnsupportedOperationError,
 } from '@a2a-js/sdk/errors';
 
-export const PROTOCOL_NAMES = { jsonrpc: 'JSONRPC', http_json: 'HTTP+JSON' };
+export const PROTOCOL_NAMES = { jsonrpc: 'JSONRPC', http_json: 'HTTP+JSON', grpc: 'GRPC' };
 
 const REFUSALS = {
-  TaskNotFound: { type: TaskNotFoundError, code: -32001, status: 404 },
-  TaskNotCancelable: { type: TaskNotCancelableError, code: -32002, status: 400 },
-  UnsupportedOperation: { type: UnsupportedOperationError, code: -32004, status: 400 },
-  InvalidParams: { type: RequestMalformedError, code: -32602, status: 400 },
+  TaskNotFound: { type: TaskNotFoundError, code: -32001, status: 404, grpc: 5 },
+  TaskNotCancelable: { type: TaskNotCancelableError, code: -32002, status: 400, grpc: 9 },
+  UnsupportedOperation: { type: UnsupportedOperationError, code: -32004, status: 400, grpc: 9 },
+  InvalidParams: { type: RequestMalformedError, code: -32602, status: 400, grpc: 3 },
 };
+
+/** The HTTP status that a code of gRPC stands for. */
+const HTTP_STATUS = { 7: 403, 16: 401 };
 
 /** Resolves the card as a user of the SDK does, and builds the client that prefers the binding. A caller authenticates. */
 export async function connect(url, binding, caller) {
   const fetchImpl = caller && createAuthenticatingFetchWithRetry(caller.fetch, caller);
   const cardResolver = new DefaultAgentCardResolver({ fetchImpl });
   const card = await cardResolver.resolve(url);
+  if (binding === 'grpc') {
+    return connectByGrpc(url, card, caller);
+  }
   const options = ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
     preferredTransports: [PROTOCOL_NAMES[binding]],
     ...(caller && {
@@ -49,6 +58,20 @@ export async function connect(url, binding, caller) {
   });
   const sdk = await new ClientFactory(options).createFromAgentCard(card);
   return new PlainClient(sdk, card, binding);
+}
+
+/** A client for a card that is there already; with `legacyCompat` also for one that lists nothing newer than 0.3. */
+export async function connectByGrpc(url, card, caller, legacyCompat) {
+  // Where the environment names roots for gRPC, a channel trusts those and not what Node trusts; so it is told.
+  const grpcChannelCredentials = url.startsWith('https:')
+    ? credentials.createSsl(await readFile(process.env.NODE_EXTRA_CA_CERTS))
+    : credentials.createInsecure();
+  const options = ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
+    preferredTransports: [PROTOCOL_NAMES.grpc],
+    transports: [new GrpcTransportFactory({ grpcChannelCredentials, legacyCompat })],
+    ...(caller && { clientConfig: { interceptors: [caller.knowing(securityOf(card))] } }),
+  });
+  return new PlainClient(await new ClientFactory(options).createFromAgentCard(card), card, 'grpc');
 }
 
 class PlainClient {
@@ -143,15 +166,13 @@ class PlainClient {
     return this.sdk.getAgentCard();
   }
 
-  /** What the card wants to see, by the name of the scheme: kind and detail. */
   security() {
-    const plain = {
-      httpAuthSecurityScheme: ({ scheme }) => ['http', scheme],
-      apiKeySecurityScheme: ({ name }) => ['apiKey', name],
-      oauth2SecurityScheme: ({ flows }) => ['oauth2', flows?.flow?.value.tokenUrl],
-    };
-    const schemes = Object.entries(this.card.securitySchemes);
-    return Object.fromEntries(schemes.map(([name, { scheme }]) => [name, plain[scheme.$case](scheme.value)]));
+    return securityOf(this.card);
+  }
+
+  /** The HTTP status of a failed call, or the one that its code of gRPC stands for. */
+  statusOf(error) {
+    return this.binding === 'grpc' ? HTTP_STATUS[error.status] : this.caller.status;
   }
 
   // The SDK's client returns the public card unasked where it promises no other, so the transport is
@@ -169,6 +190,11 @@ class PlainClient {
       assert.equal(error.envelopeCode, expected.code, `the code of ${say(error)}`);
       return;
     }
+    if (this.binding === 'grpc') {
+      assert.ok(error instanceof expected.type, `expected ${name}, got ${say(error)}`);
+      assert.equal(error.status, expected.grpc, `the status of ${say(error)}`);
+      return;
+    }
     // Over HTTP+JSON the SDK names an error by its ErrorInfo reason. Bad parameters are described by
     // a BadRequest, which needs no ErrorInfo beside it; the SDK then throws its base class.
     const isBare = name === 'InvalidParams' && error instanceof A2AError && error.name === 'A2AError';
@@ -180,6 +206,17 @@ class PlainClient {
   taskNamedBy(error) {
     return this.binding === 'jsonrpc' ? error.data?.[0]?.metadata?.taskId : error.metadata?.taskId;
   }
+}
+
+/** What the card wants to see, by the name of the scheme: kind and detail. */
+function securityOf({ securitySchemes }) {
+  const plain = {
+    httpAuthSecurityScheme: ({ scheme }) => ['http', scheme],
+    apiKeySecurityScheme: ({ name }) => ['apiKey', name],
+    oauth2SecurityScheme: ({ flows }) => ['oauth2', flows?.flow?.value.tokenUrl],
+  };
+  const schemes = Object.entries(securitySchemes);
+  return Object.fromEntries(schemes.map(([name, { scheme }]) => [name, plain[scheme.$case](scheme.value)]));
 }
 
 function message(content, { taskId, contextId, messageId, metadata }) {
@@ -288,6 +325,6 @@ function plainFrame({ payload }) {
 }
 
 function say(error) {
-  const code = error?.envelopeCode ?? error?.statusCode ?? 'no code';
+  const code = error?.envelopeCode ?? error?.statusCode ?? error?.status ?? 'no code';
   return `${error?.name ?? typeof error} (${code}): ${error?.message}`;
 }

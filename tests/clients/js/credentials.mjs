@@ -25,7 +25,7 @@ async function shutOut(client, status, ask) {
     answer = answer?.[Symbol.asyncIterator] ? await all(answer) : answer;
   } catch (error) {
     assert.ok(error instanceof Error, 'the SDK throws an error');
-    assert.equal(client.caller.status, status, `after ${error.message}`);
+    assert.equal(client.statusOf?.(error) ?? client.caller.status, status, `after ${error.message}`);
     return;
   }
   assert.fail(`expected status ${status}, got an answer: ${JSON.stringify(answer)}`);

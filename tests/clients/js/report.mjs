@@ -6,13 +6,13 @@
 
 const LIMIT_MS = 20_000;
 
-/** Reads `--url URL --binding jsonrpc|http_json --secured FILE`; the file tells of the server that asks for credentials. */
+/** Reads `--url URL --binding jsonrpc|http_json|grpc --secured FILE`; the file tells of the server that asks for credentials. */
 export function commandLine() {
   const given = process.argv.slice(2);
   const value = (flag) => (given.includes(flag) ? given[given.indexOf(flag) + 1] : undefined);
   const [url, binding, secured] = [value('--url'), value('--binding'), value('--secured')];
-  if (!url || !secured || !['jsonrpc', 'http_json'].includes(binding)) {
-    console.error('usage: --url URL --binding jsonrpc|http_json --secured FILE');
+  if (!url || !secured || !['jsonrpc', 'http_json', 'grpc'].includes(binding)) {
+    console.error('usage: --url URL --binding jsonrpc|http_json|grpc --secured FILE');
     process.exit(2);
   }
   return { url, binding, secured };

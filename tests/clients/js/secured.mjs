@@ -59,6 +59,14 @@ export class Caller {
   onSuccessfulRetry = async (headers) => {
     this.#accepted = headers;
   };
+
+  /** An interceptor of the SDK, for transports that do not use `fetch`. */
+  before = async (args) => {
+    const serviceParameters = { ...args.options?.serviceParameters, ...this.#accepted };
+    args.options = { ...args.options, serviceParameters };
+  };
+
+  after = async () => {};
 }
 
 /** What the cases are given: `client(name)` is the SDK in the hands of one of the known callers. */

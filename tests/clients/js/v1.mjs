@@ -1,13 +1,16 @@
-// The official JavaScript SDK 1.3.0 against Sabir: A2A 1.0 over JSON-RPC and over HTTP+JSON.
+// The official JavaScript SDK 1.3.0 against Sabir: A2A 1.0 over JSON-RPC, over HTTP+JSON and over gRPC.
 //
-//     node v1.mjs --url http://127.0.0.1:41242 --binding jsonrpc|http_json --secured FILE
+//     node v1.mjs --url http://127.0.0.1:41242 --binding jsonrpc|http_json|grpc --secured FILE
 //
 // What every version promises is in sending, streaming, turns, webhooks and refusals; here is what is 1.0's own.
 
 import assert from 'node:assert/strict';
+import { agents } from './agents.mjs';
 import { PROTOCOL_NAMES, connect } from './client_v1.mjs';
+import { compatByGrpc } from './compat_grpc.mjs';
 import { credentials, listingByCallers, retrying } from './credentials.mjs';
 import { listing } from './listing.mjs';
+import { overGrpc } from './not_over_grpc.mjs';
 import { refusals } from './refusals.mjs';
 import { refused } from './refused.mjs';
 import { Report, commandLine } from './report.mjs';
@@ -35,7 +38,8 @@ const card = {
     const ours = card.supportedInterfaces.filter((each) => each.protocolBinding === PROTOCOL_NAMES[binding]);
     assert.equal(ours[0]?.protocolVersion, '1.0');
     assert.ok(ours.some(({ protocolVersion }) => protocolVersion === '0.3'), '0.3 is listed too');
-    assert.ok(ours.every((each) => each.url.startsWith(url)), `addresses of this server: ${JSON.stringify(ours)}`);
+    const address = binding === 'grpc' ? new URL(url).host : url;
+    assert.ok(ours.every((each) => each.url.startsWith(address)), `addresses of this server: ${JSON.stringify(ours)}`);
     assert.equal(sdk.transport.protocolName, PROTOCOL_NAMES[binding]);
     assert.equal(sdk.protocolVersion, '1.0');
   },
@@ -73,12 +77,15 @@ const ownOf1_0 = {
 
 const client = await report.run('a client is built from the card', () => connect(url, binding));
 if (client) {
-  for (const cases of [card, sending, streaming, turns, ownOf1_0, listing, webhooks, refusals, signing]) {
+  const everywhere = { card, sending, streaming, turns, ownOf1_0, listing, webhooks, refusals, agents, signing };
+  const groups = binding === 'grpc' ? { ...overGrpc(everywhere), compatByGrpc } : everywhere;
+  for (const cases of Object.values(groups)) {
     await report.runAll(cases, client);
   }
 }
 const server = await SecuredServer.read(secured, binding, connect);
-for (const cases of [credentials, listingByCallers, retrying]) {
+const securedGroups = { credentials, listingByCallers, retrying };
+for (const cases of Object.values(binding === 'grpc' ? overGrpc(securedGroups) : securedGroups)) {
   await report.runAll(cases, server);
 }
 report.finish();

@@ -50,7 +50,7 @@ def read_delivery(body):
 
 def read_webhook(answer):
     config = answer.push_notification_config
-    # Over HTTP+JSON SDK 0.3.26 makes an empty token where there is none.
+    # Over HTTP+JSON and gRPC SDK 0.3.26 makes an empty token where there is none.
     return plain.Webhook(answer.task_id, config.id, config.url, config.token or None)
 
 
@@ -59,7 +59,7 @@ def write_webhook(webhook):
 
 
 def read_says(status):
-    # Over HTTP+JSON SDK 0.3.26 makes an empty message where there is none.
+    # Over HTTP+JSON and gRPC SDK 0.3.26 makes an empty message where there is none.
     if status.message is None or not status.message.parts:
         return None
     return ''.join(part.root.text for part in status.message.parts)
@@ -88,9 +88,9 @@ def read_bytes(text, binding):
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error:
-        # The HTTP+JSON transport of 0.3.26 wraps base64 in base64 on its way out and takes off one layer on its way
+        # The other transports of 0.3.26 wrap base64 in base64 on its way out and take off one layer on its way
         # in: what this client sent comes back as base64, what anybody else made comes as the bytes themselves.
-        if binding == 'http_json':
+        if binding != 'jsonrpc':
             return text.encode()
         raise
 

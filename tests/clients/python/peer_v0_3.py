@@ -1,12 +1,15 @@
 """A2A 0.3 through the official SDK 0.3.26, read into plain values."""
 
 import contextlib
+import ssl
 
+import grpc
 import httpx
 
 from a2a import types
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.client.errors import A2AClientHTTPError, A2AClientJSONRPCError
+from a2a.client.transports.grpc import GrpcTransport
 from a2a.client.transports.jsonrpc import JsonRpcTransport
 from a2a.client.transports.rest import RestTransport
 from a2a.grpc import a2a_pb2
@@ -15,39 +18,50 @@ from google.protobuf.json_format import ParseDict
 
 import plain
 
+from channels import Channels
 from kind_json import read, read_delivery, read_webhook, write_message, write_webhook
 from security_v0_x import header, security, shut_out
 
-BINDINGS = {'jsonrpc': types.TransportProtocol.jsonrpc, 'http_json': types.TransportProtocol.http_json}
-TRANSPORTS = {'jsonrpc': JsonRpcTransport, 'http_json': RestTransport}
+BINDINGS = {
+    'jsonrpc': types.TransportProtocol.jsonrpc,
+    'http_json': types.TransportProtocol.http_json,
+    'grpc': types.TransportProtocol.grpc,
+}
+TRANSPORTS = {'jsonrpc': JsonRpcTransport, 'http_json': RestTransport, 'grpc': GrpcTransport}
+# Where the text of a gRPC error begins with another name than the class of 1.3.0 has.
+NAMES = {'ExtendedAgentCardNotConfiguredError': 'AuthenticatedExtendedCardNotConfiguredError'}
 
 
 class Peer:
     sdk = 'python 0.3.26'
     version = '0.3'
-    hides_status_of = ('subscribe',)
 
-    def __init__(self, http, resolver, card, binding, caller=None):
+    def __init__(self, http, channels, resolver, card, binding, caller=None):
         self.http = http
+        self.channels = channels
         self.caller = caller
         self.card_at = resolver.get_agent_card
         self.sdk_card = card
         self.binding = binding
+        self.hides_status_of = () if binding == 'grpc' else ('subscribe',)
         self.wire_binding = BINDINGS[binding].value
         self.client = self._client(card, streaming=False)
         self.streaming_client = self._client(card, streaming=True)
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def connect(cls, url, binding, caller=None, verify=True):
+    async def connect(cls, url, binding, caller=None, authority=None):
         # The SDK's own time limit of 5 s is for the whole wait of a blocking send; the runner's limit is enough.
-        async with httpx.AsyncClient(timeout=None, verify=verify) as http:
+        verify = ssl.create_default_context(cafile=authority)
+        async with httpx.AsyncClient(timeout=None, verify=verify) as http, Channels(url, authority) as channels:
             resolver = A2ACardResolver(http, url)
             card = await resolver.get_agent_card()
-            if binding == 'http_json' and caller and caller.secret:
-                # This transport takes interceptors and never asks them, so its users give their HTTP client the header.
+            # These transports take interceptors and never ask them, so their users tell the HTTP client or the channel.
+            if caller and caller.secret and binding == 'http_json':
                 http.headers.update(header(card, caller))
-            yield cls(http, resolver, card, binding, caller)
+            elif caller and caller.secret and binding == 'grpc':
+                channels.metadata = [(name.lower(), value) for name, value in header(card, caller).items()]
+            yield cls(http, channels, resolver, card, binding, caller)
 
     def card(self):
         card = self.sdk_card
@@ -105,6 +119,10 @@ class Peer:
         return read_webhook(await self.client.get_task_callback(request, context=self._context()))
 
     async def list_push(self, task):
+        if self.binding == 'grpc':
+            asked = a2a_pb2.ListTaskPushNotificationConfigRequest(parent=f'tasks/{task}')
+            listed = (await self.client._transport.stub.ListTaskPushNotificationConfig(asked)).configs
+            return [read_webhook(proto_utils.FromProto.task_push_notification_config(config)) for config in listed]
         request = types.ListTaskPushNotificationConfigRequest(
             id='1', params=types.ListTaskPushNotificationConfigParams(id=task)
         )
@@ -117,6 +135,12 @@ class Peer:
         return [read_webhook(config) for config in configs]
 
     async def delete_push(self, task, name):
+        if self.binding == 'grpc':
+            asked = a2a_pb2.DeleteTaskPushNotificationConfigRequest(
+                name=f'tasks/{task}/pushNotificationConfigs/{name}'
+            )
+            await self.client._transport.stub.DeleteTaskPushNotificationConfig(asked)
+            return
         params = types.DeleteTaskPushNotificationConfigParams(id=task, push_notification_config_id=name)
         request = types.DeleteTaskPushNotificationConfigRequest(id='1', params=params)
         answer = await self._call(request, 'DELETE', f'/v1/tasks/{task}/pushNotificationConfigs/{name}')
@@ -147,11 +171,26 @@ class Peer:
             plain.holds('wanted a JSON-RPC error', self.binding == 'http_json', error)
             plain.equal(f'the HTTP status ({error})', error.status_code, refusal.http)
             return self._http_refusal(refusal, error)
+        except grpc.aio.AioRpcError as error:
+            # The SDK hands out the error of grpcio as it is. All that 0.3 has is a code and a text.
+            plain.holds('wanted another error', self.binding == 'grpc', error)
+            plain.equal(f'the code ({error.details()})', error.code().name, refusal.grpc)
+            name, _, message = error.details().partition(': ')
+            plain.equal(f'the name in {error.details()}', name, NAMES.get(refusal.error, refusal.error))
+            return message, None
         raise AssertionError(f'wanted {refusal.code}, got an answer: {answer!r}')
 
     async def shut_out(self, status, call):
-        """The call must fail because of this HTTP status."""
-        await shut_out(status, call)
+        """The call must fail because of this HTTP status, or the status of gRPC that stands for it."""
+        if self.binding != 'grpc':
+            await shut_out(status, call)
+            return
+        try:
+            answer = await call
+        except grpc.aio.AioRpcError as error:
+            plain.equal(f'the status ({error.details()})', error.code().name, plain.GRPC_STATUS[status])
+            return
+        raise AssertionError(f'wanted status {status}, got an answer: {answer!r}')
 
     def _http_refusal(self, refusal, error):
         """The SDK keeps only the status, but the body is still in the exception behind it, unless it was a stream's."""
@@ -192,14 +231,23 @@ class Peer:
             raise A2AClientHTTPError(error.response.status_code, str(error)) from error
         return answer.json() if answer.content else None
 
-    def _client(self, card, streaming, webhooks=()):
+    def polling_client(self):
+        return self._client(self.sdk_card, streaming=False, is_polling=True)
+
+    def _client(self, card, streaming, webhooks=(), is_polling=False):
         config = ClientConfig(
             streaming=streaming,
+            polling=is_polling,
             httpx_client=self.http,
+            grpc_channel_factory=self.channels.open,
             supported_transports=[BINDINGS[self.binding]],
             push_notification_configs=list(webhooks),
         )
         return ClientFactory(config).create(card, interceptors=self.caller.interceptors if self.caller else None)
+
+    def open_channel_again(self):
+        """For cases that changed what the channels are told."""
+        self.client = self._client(self.sdk_card, streaming=False)
 
     def _context(self):
         return self.caller.context() if self.caller else None

@@ -1,12 +1,14 @@
 """A2A 1.0 through the official SDK 1.3.0, read into plain values."""
 
 import contextlib
+import ssl
 import uuid
 
 import httpx
 
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.client.errors import A2AClientError
+from a2a.client.transports.grpc import GrpcTransport
 from a2a.client.transports.jsonrpc import JsonRpcTransport
 from a2a.client.transports.rest import RestTransport
 from a2a.helpers import new_data_part, new_raw_part, new_text_part, new_url_part
@@ -28,12 +30,16 @@ from a2a.types import (
     TaskState,
 )
 from a2a.utils import errors
+from a2a.utils.grpc_status import status_from_call
 from google.protobuf.json_format import MessageToDict, Parse
+from google.rpc.error_details_pb2 import ErrorInfo
 
 import plain
 
-BINDINGS = {'jsonrpc': 'JSONRPC', 'http_json': 'HTTP+JSON'}
-TRANSPORTS = {'jsonrpc': JsonRpcTransport, 'http_json': RestTransport}
+from channels import Channels
+
+BINDINGS = {'jsonrpc': 'JSONRPC', 'http_json': 'HTTP+JSON', 'grpc': 'GRPC'}
+TRANSPORTS = {'jsonrpc': JsonRpcTransport, 'http_json': RestTransport, 'grpc': GrpcTransport}
 
 
 class Peer:
@@ -41,8 +47,9 @@ class Peer:
     version = '1.0'
     hides_status_of = ()
 
-    def __init__(self, http, card, binding, caller=None):
+    def __init__(self, http, channels, card, binding, caller=None):
         self.http = http
+        self.channels = channels
         self.caller = caller
         self.sdk_card = card
         self.binding = binding
@@ -52,10 +59,13 @@ class Peer:
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def connect(cls, url, binding, caller=None, verify=True):
+    async def connect(cls, url, binding, caller=None, authority=None):
         # The SDK's own time limit of 5 s is for the whole wait of a blocking send; the runner's limit is enough.
-        async with httpx.AsyncClient(timeout=None, verify=verify) as http:
-            yield cls(http, await A2ACardResolver(http, url).get_agent_card(), binding, caller)
+        async with (
+            httpx.AsyncClient(timeout=None, verify=ssl.create_default_context(cafile=authority)) as http,
+            Channels(url, authority) as channels,
+        ):
+            yield cls(http, channels, await A2ACardResolver(http, url).get_agent_card(), binding, caller)
 
     def card(self):
         card = self.sdk_card
@@ -154,15 +164,17 @@ class Peer:
         except errors.A2AError as error:
             plain.equal(f'the error ({error})', type(error), getattr(errors, refusal.error))
             plain.equal('its code', errors.JSON_RPC_ERROR_CODE_MAP[type(error)], refusal.code)
-            return error.message, error.data
+            return error.message, read_error_info(error) if self.binding == 'grpc' else error.data
         raise AssertionError(f'wanted {refusal.error}, got an answer: {answer!r}')
 
     async def shut_out(self, status, call):
-        """The call must fail because of this HTTP status, of which the SDK tells in the text of its error."""
+        """The call must fail because of this HTTP status, or the status of gRPC that stands for it; the SDK tells of it in
+        the text of its error."""
+        wanted = f'gRPC Error {plain.GRPC_STATUS[status]}:' if self.binding == 'grpc' else f'HTTP Error {status}:'
         try:
             answer = await call
         except A2AClientError as error:
-            plain.holds(f'wanted status {status}', error.message.startswith(f'HTTP Error {status}:'), error)
+            plain.holds(f'wanted {wanted}', error.message.startswith(wanted), error)
             return
         raise AssertionError(f'wanted status {status}, got an answer: {answer!r}')
 
@@ -185,9 +197,16 @@ class Peer:
 
     def _client(self, card, streaming):
         config = ClientConfig(
-            streaming=streaming, httpx_client=self.http, supported_protocol_bindings=[self.wire_binding]
+            streaming=streaming,
+            httpx_client=self.http,
+            grpc_channel_factory=self.channels.open,
+            supported_protocol_bindings=[self.wire_binding],
         )
         return ClientFactory(config).create(card, self.caller.interceptors if self.caller else None)
+
+    def open_channel_again(self):
+        """For cases that changed what the channels are told."""
+        self.client = self._client(self.sdk_card, streaming=False)
 
     def _context(self):
         return self.caller.context() if self.caller else None
@@ -202,6 +221,15 @@ async def _reading(frames):
     async with contextlib.aclosing(frames):
         async for frame in frames:
             yield read_frame(frame)
+
+
+def read_error_info(error):
+    """What the SDK leaves out of an error over gRPC; it is still in the exception behind it."""
+    status = status_from_call(error.__cause__)
+    info = ErrorInfo()
+    for detail in status.details if status else []:
+        detail.Unpack(info)
+    return dict(info.metadata)
 
 
 def read_token_url(flows):

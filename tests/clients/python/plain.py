@@ -90,19 +90,23 @@ class Card:
 
 
 class Refusal(NamedTuple):
-    """One error, in the three ways the SDKs show it."""
+    """One error, in the four ways the SDKs show it."""
 
     error: str  # the class that 1.3.0 raises
     code: int  # what the SDKs of 0.x hand over from JSON-RPC
     http: int  # all that 0.3.26 tells of an HTTP+JSON error
+    grpc: str  # the code of gRPC
 
 
-TASK_NOT_FOUND = Refusal('TaskNotFoundError', -32001, 404)
-TASK_NOT_CANCELABLE = Refusal('TaskNotCancelableError', -32002, 409)
-UNSUPPORTED_OPERATION = Refusal('UnsupportedOperationError', -32004, 400)
-FORBIDDEN = Refusal('A2AClientError', -32009, 403)  # 1.0 has no error for it
-NO_EXTENDED_CARD = Refusal('ExtendedAgentCardNotConfiguredError', -32007, 400)
-INVALID_PARAMS = Refusal('InvalidParamsError', -32602, 400)
+TASK_NOT_FOUND = Refusal('TaskNotFoundError', -32001, 404, 'NOT_FOUND')
+TASK_NOT_CANCELABLE = Refusal('TaskNotCancelableError', -32002, 409, 'FAILED_PRECONDITION')
+UNSUPPORTED_OPERATION = Refusal('UnsupportedOperationError', -32004, 400, 'FAILED_PRECONDITION')
+FORBIDDEN = Refusal('A2AClientError', -32009, 403, 'PERMISSION_DENIED')  # 1.0 has no error for it
+NO_EXTENDED_CARD = Refusal('ExtendedAgentCardNotConfiguredError', -32007, 400, 'FAILED_PRECONDITION')
+INVALID_PARAMS = Refusal('InvalidParamsError', -32602, 400, 'INVALID_ARGUMENT')
+
+# What stands for an HTTP status over gRPC.
+GRPC_STATUS = {401: 'UNAUTHENTICATED', 403: 'PERMISSION_DENIED', 503: 'UNAVAILABLE'}
 
 
 def of_subscription(peer, refusal):

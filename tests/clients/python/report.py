@@ -2,7 +2,7 @@
 
 A case is a coroutine function named for the behaviour it shows; it takes a peer and raises when the behaviour
 is missing. Every case gets a peer of its own, so a broken connection spoils one case and not the rest. Cases about
-credentials get the server that asks for them instead.
+credentials get the server that asks for them instead. A module with `ONLY_OVER` is for that binding alone.
 """
 
 import argparse
@@ -10,19 +10,19 @@ import asyncio
 import inspect
 import sys
 
-from secured import SecuredServer
+from not_over_grpc import REASONS
 
 # A server that hangs must not hang us.
 SECONDS_PER_CASE = 20
 
 
-def main(peer, *modules, secured):
-    """Runs all cases of the modules through `--binding`, against `--url` and for `secured` against the server that the
+def main(peer, *modules, server, secured):
+    """Runs all cases of the modules through `--binding`, against `--url` and for `secured` against the `server` that the
     file `--secured` tells of, and leaves with the exit code."""
     parser = argparse.ArgumentParser()
     parser.add_argument('--url', required=True)
     parser.add_argument('--secured', required=True)
-    parser.add_argument('--binding', required=True, choices=['jsonrpc', 'http_json'])
+    parser.add_argument('--binding', required=True, choices=['jsonrpc', 'http_json', 'grpc'])
     parser.add_argument('--only', default='', help='run the cases whose name holds this text')
     args = parser.parse_args()
 
@@ -30,10 +30,17 @@ def main(peer, *modules, secured):
         return peer.connect(args.url, args.binding)
 
     def secured_server():
-        return SecuredServer.connect(peer, args.secured, args.binding)
+        return server.connect(peer, args.secured, args.binding)
 
     servers = [(open_server, module) for module in modules] + [(secured_server, module) for module in secured]
-    cases = [(connect, case) for connect, module in servers for case in _cases(module) if args.only in _name(case)]
+    cases = [
+        (connect, case)
+        for connect, module in servers
+        for case in _cases(module)
+        if args.only in _name(case) and _says_something(module, case, args.binding)
+    ]
+    if args.binding == 'grpc':
+        _tell_what_is_left_out([module.__name__ for _, module in servers])
     sys.exit(asyncio.run(_run_all(f'{peer.sdk} {args.binding}', cases)))
 
 
@@ -76,6 +83,21 @@ def _cases(module):
         for name, case in vars(module).items()
         if inspect.iscoroutinefunction(case) and case.__module__ == module.__name__ and not name.startswith('_')
     ]
+
+
+def _tell_what_is_left_out(modules):
+    for name, reason in REASONS.items():
+        module, _, case = name.rpartition('.')
+        if module in modules:
+            # A list of what is gone would hide what comes under the same name.
+            getattr(sys.modules[module], case)
+            print(f'left out - {name}: {reason}')
+
+
+def _says_something(module, case, binding):
+    if binding == 'grpc':
+        return f'{module.__name__}.{case.__name__}' not in REASONS
+    return getattr(module, 'ONLY_OVER', binding) == binding
 
 
 def _name(case):

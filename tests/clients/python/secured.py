@@ -7,7 +7,6 @@ what the card asks for in there, and adds the header. It finds the store by the 
 import asyncio
 import contextlib
 import json
-import ssl
 
 import httpx
 
@@ -51,9 +50,9 @@ class SecuredServer:
         async with contextlib.AsyncExitStack() as closing:
             yield cls(peer, told, binding, closing)
 
-    async def peer(self, name):
+    async def peer(self, name, binding=None):
         known = self.told['callers'][name]
-        return await self.peer_with(known['scheme'], known['secret'])
+        return await self._connect(await Caller.with_secret(known['scheme'], known['secret']), binding=binding)
 
     async def peer_with(self, scheme, secret):
         return await self._connect(await Caller.with_secret(scheme, secret))
@@ -77,7 +76,7 @@ class SecuredServer:
             form = {'grant_type': 'client_credentials', **client, **fields}
             return (await http.post(endpoint, data=form)).raise_for_status().json()['access_token']
 
-    async def _connect(self, caller, is_trusting=True):
-        verify = ssl.create_default_context(cafile=self.told['authority']) if is_trusting else True
-        connecting = self._peer.connect(self.told['url'], self._binding, caller=caller, verify=verify)
+    async def _connect(self, caller, is_trusting=True, binding=None):
+        authority = self.told['authority'] if is_trusting else None
+        connecting = self._peer.connect(self.told['url'], binding or self._binding, caller=caller, authority=authority)
         return await self._closing.enter_async_context(connecting)

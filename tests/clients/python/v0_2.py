@@ -8,5 +8,8 @@ sys.dont_write_bytecode = True
 import report
 from cases import cancel, card, context, credentials, push, refusals, send, stream, subscribe, turns, v0_2_only, v0_x
 from peer_v0_2 import Peer
+from secured import SecuredServer
 
-report.main(Peer, card, send, stream, subscribe, turns, cancel, context, push, refusals, v0_x, v0_2_only, secured=[credentials])
+SHARED = card, send, stream, subscribe, turns, cancel, context, push, refusals
+
+report.main(Peer, *SHARED, v0_x, v0_2_only, server=SecuredServer, secured=[credentials])

@@ -35,7 +35,9 @@ async def the_older_client_inside_the_sdk_can_watch_and_cancel(peer):
 
 async def the_older_client_inside_the_sdk_is_told_of_an_unknown_task(peer):
     # Over HTTP+JSON it looks for a `type` that 0.3 never defined, and takes a 404 without one for an unknown path.
-    unknown = TASK_NOT_FOUND if peer.binding == 'jsonrpc' else Refusal('MethodNotFoundError', -32601, 404)
+    unknown = TASK_NOT_FOUND
+    if peer.binding == 'http_json':
+        unknown = Refusal('MethodNotFoundError', -32601, 404, 'NOT_FOUND')
     old = older(peer)
     await old.refused(unknown, old.get('no-such-task'))
 
@@ -81,4 +83,4 @@ def older(peer):
     kept = [each for each in peer.sdk_card.supported_interfaces if each.protocol_version.startswith('0.3')]
     del card.supported_interfaces[:]
     card.supported_interfaces.extend(kept)
-    return type(peer)(peer.http, card, peer.binding, peer.caller)
+    return type(peer)(peer.http, peer.channels, card, peer.binding, peer.caller)
