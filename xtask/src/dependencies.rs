@@ -236,19 +236,23 @@ mod tests {
     fn what_is_wrong_with_foreign_crates() {
         let package = |name: &str, version: &str, licence: &str, source: Option<&str>| json!({"name": name, "version": version, "license": licence, "source": source});
         let (registry, git) = (Some("registry+x"), Some("git+https://x"));
-        let metadata = json!({"packages": [
+        // Those that are excused are there twice.
+        let excused = DOUBLED.iter().flat_map(|(name, _)| [(*name, "1.0.0"), (*name, "2.0.0")]);
+        let excused: Vec<(&str, &str)> = excused.collect();
+        let mut metadata = json!({"packages": [
             package("ours", "0.1.0", "Apache-2.0", None),
-            package("syn", "2.0.0", "MIT", registry),
-            package("syn", "3.0.0", "MIT", registry),
             package("twice", "1.0.0", "MIT", registry),
             package("twice", "2.0.0", "MIT", registry),
             package("copyleft", "1.0.0", "AGPL-3.0", registry),
             package("elsewhere", "1.0.0", "MIT", git),
             package("off", "1.0.0", "AGPL-3.0", registry),
         ]});
-        let tree = "ours v0.1.0 (/x)\nsyn v2.0.0\nsyn v3.0.0\ntwice v1.0.0\ntwice v2.0.0 (proc-macro)\n\
+        let list = metadata["packages"].as_array_mut().expect("a list");
+        list.extend(excused.iter().map(|(name, version)| package(name, version, "MIT", registry)));
+        let excused: String = excused.iter().map(|(name, version)| format!("{name} v{version}\n")).collect();
+        let tree = "ours v0.1.0 (/x)\ntwice v1.0.0\ntwice v2.0.0 (proc-macro)\n\
                     copyleft v1.0.0\nelsewhere v1.0.0 (https://x#1) (*)\n";
-        let faults = foreign(&metadata, tree);
+        let faults = foreign(&metadata, &format!("{tree}{excused}"));
         assert_eq!(faults.len(), 3, "{faults:?}");
         for (fault, words) in
             faults.iter().zip(["copyleft 1.0.0 has the licence", "elsewhere 1.0.0 comes", "twice is there"])

@@ -15,20 +15,20 @@ fn committed(workspace: &Workspace) -> PathBuf {
 
 /// Writes the code again.
 pub fn write(workspace: &Workspace) -> Result<()> {
+    let made = made(workspace)?;
     let folder = committed(workspace);
     for name in read(&folder)?.into_keys() {
         fs::remove_file(folder.join(name))?;
     }
-    generate(workspace, &folder)
+    for (name, content) in made {
+        fs::write(folder.join(name), content)?;
+    }
+    Ok(())
 }
 
 /// What is committed and is not what the generator gives.
 pub fn faults(workspace: &Workspace) -> Result<Vec<String>> {
-    let made = workspace.root.join("target").join("generated");
-    let _ = fs::remove_dir_all(&made);
-    fs::create_dir_all(&made)?;
-    generate(workspace, &made)?;
-    let (made, committed) = (read(&made)?, read(&committed(workspace))?);
+    let (made, committed) = (made(workspace)?, read(&committed(workspace))?);
     let names = made.keys().chain(committed.keys().filter(|name| !made.contains_key(*name)));
     let differs = names.filter(|name| made.get(*name) != committed.get(*name));
     let sentence = |name: &String| {
@@ -37,10 +37,15 @@ pub fn faults(workspace: &Workspace) -> Result<Vec<String>> {
     Ok(differs.map(sentence).collect())
 }
 
-fn generate(workspace: &Workspace, folder: &Path) -> Result<()> {
+/// The files that the generator gives.
+fn made(workspace: &Workspace) -> Result<BTreeMap<String, Vec<u8>>> {
+    let folder = workspace.root.join("target").join("generated");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder)?;
     let mut generator = workspace.cargo();
-    generator.args(["run", "--quiet", "--package", "sabir-proto-generator", "--"]).arg(folder);
-    command::shown(&mut generator)
+    generator.args(["run", "--quiet", "--package", "sabir-proto-generator", "--"]).arg(&folder);
+    command::shown(&mut generator)?;
+    read(&folder)
 }
 
 fn read(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>> {

@@ -86,10 +86,16 @@ pub enum Error {
     TooLarge { limit: usize },
     #[error("{0}")]
     UnsupportedMediaType(String),
+    /// The body is compressed in a way that nobody here undoes.
+    #[error("{0}")]
+    UnsupportedCompression(String),
     #[error("{0}")]
     BrokenBody(String),
     #[error("there is nothing at {0}")]
     PathNotFound(String),
+    /// The health service knows no such service.
+    #[error("this server has no service of that name")]
+    ServiceNotFound,
     #[error("this path does not take {0}")]
     VerbNotAllowed(String),
     /// The caller has set a time for its call, and that is over. What the call has begun goes on.
@@ -150,8 +156,10 @@ impl Error {
             Error::Misdirected(_) => "host is not this server",
             Error::BrokenHead(_) => "head is broken",
             Error::UnsupportedMediaType(_) => "body is not JSON by its type",
+            Error::UnsupportedCompression(_) => "compression is not supported",
             Error::BrokenBody(_) => "body is broken",
             Error::PathNotFound(_) => "path not found",
+            Error::ServiceNotFound => "service not found",
             Error::VerbNotAllowed(_) => "verb is not allowed",
             Error::DeadlineExceeded => "deadline of the caller",
             Error::Unrepresentable(_) => "answer does not fit the binding",

@@ -7,6 +7,7 @@ use std::time::Duration;
 use sabir_engine::Engine;
 use sabir_model::Caller;
 use sabir_wire::{CardFormat, Compat};
+use tokio::sync::Semaphore;
 
 use crate::admin::AdminAccess;
 use crate::auth::{ApiKey, Auth, AuthSettings, Credential, RefusalLog};
@@ -20,6 +21,9 @@ use crate::peer::{PeerLimit, TrustedProxies};
 use crate::request_id::RequestIds;
 use crate::signed_cards::CardSigner;
 use crate::visible_agents::VisibleAgents;
+
+/// So many may watch the health service at the same time. They need no credential.
+const HEALTH_WATCHERS: usize = 64;
 
 /// Cheap to clone; all clones are the same server.
 #[derive(Clone)]
@@ -41,6 +45,8 @@ pub(crate) struct AppState {
     pub(crate) request_ids: RequestIds,
     pub(crate) limits: Limits,
     pub(crate) refusal_log: RefusalLog,
+    /// Who may watch the health of the server now.
+    pub(crate) health_watchers: Arc<Semaphore>,
 }
 
 #[derive(Debug, Clone)]
@@ -142,6 +148,7 @@ impl App {
         let limits = Limits::new(settings.limits);
         let hosts = Arc::new(settings.hosts.clone());
         let refusal_log = RefusalLog::default();
+        let health_watchers = Arc::new(Semaphore::new(HEALTH_WATCHERS));
         let inner = AppState {
             engine,
             hides_agents,
@@ -153,6 +160,7 @@ impl App {
             request_ids,
             limits,
             refusal_log,
+            health_watchers,
         };
         Self { inner: Arc::new(inner), hosts }
     }

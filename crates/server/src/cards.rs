@@ -77,6 +77,11 @@ impl Cards {
         self.cached(parts, JSON, body)
     }
 
+    /// The card that everybody may see.
+    pub(crate) fn public(&self, base: &str, agent: Option<&AgentId>) -> Card {
+        self.card(base, agent, |hosted| hosted.is_listed || agent.is_some())
+    }
+
     /// The card of the agents that this caller may use.
     pub(crate) fn extended(&self, caller: &Caller, base: &str, agent: Option<&AgentId>) -> Result<Card, Error> {
         if let Some(agent) = agent.filter(|agent| !caller.may_read(agent)) {

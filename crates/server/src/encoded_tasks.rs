@@ -17,6 +17,9 @@ use sabir_wire::{Reply, TaskEncoder, TaskShape};
 
 use crate::budget::{Budget, Reservation, SMALL};
 
+/// A byte of JSON becomes at most so many bytes of memory.
+const TREE_OF_JSON: usize = 40;
+
 pub(crate) struct EncodedTasks {
     budget: Arc<Budget>,
     known: Mutex<HashMap<EncodedTaskKey, Weak<EncodedTask>>>,
@@ -104,6 +107,11 @@ impl EncodedTasks {
             None => {
                 let mut reserved = self.budget.nothing();
                 reserved.grow_to(weight(task))?;
+                // Protobuf makes a tree of carried JSON before it writes it.
+                let mut tree = self.budget.nothing();
+                if !encoder.is_text() {
+                    tree.grow_to(carried(task) * TREE_OF_JSON)?;
+                }
                 self.count.fetch_add(1, Ordering::Relaxed);
                 let bytes = Bytes::from(encoder.encode(task));
                 reserved.grow_to(bytes.len())?;
@@ -223,6 +231,16 @@ pub(crate) fn length_of(answer: &Answer) -> usize {
         }
         _ => 0,
     }
+}
+
+/// How long the JSON is that the task carries.
+fn carried(task: &Task) -> usize {
+    let data = |part: &Part| if let Content::Data(data) = &part.content { data.as_str().len() } else { 0 };
+    let of_parts = |parts: &[Part]| parts.iter().map(|part| data(part) + of_json(&part.metadata)).sum::<usize>();
+    let messages = task.history.iter().chain(&task.status.message);
+    let messages = messages.map(|message| of_parts(&message.parts) + of_json(&message.metadata)).sum::<usize>();
+    let artifacts = task.artifacts.iter().map(|artifact| of_parts(&artifact.parts) + of_json(&artifact.metadata));
+    messages + artifacts.sum::<usize>() + of_json(&task.metadata)
 }
 
 fn of_text(parts: &[Part]) -> usize {

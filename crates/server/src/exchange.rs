@@ -9,7 +9,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version, header};
 use sabir_engine::Answer;
 use sabir_model::{Call, Caller, Error, Seq};
-use sabir_wire::grpc::GrpcService;
+use sabir_wire::grpc::{GrpcService, HealthCall, HealthMethod};
 use sabir_wire::{CardFormat, Decoded, EVENT_STREAM, Endpoint, Reply, RequestHead, Responder, Surface, locate};
 
 use crate::app::App;
@@ -30,6 +30,9 @@ use crate::{admin, auth, encoded_tasks, extensions, home, host, operations};
 
 /// The number of the first frame of a gRPC stream.
 const FIRST_EVENT_ID: HeaderName = HeaderName::from_static("first-event-id");
+
+/// Names of services are short.
+const LONGEST_HEALTH_REQUEST: usize = 4096;
 
 /// How often an answer looks whether there is memory again.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -72,6 +75,9 @@ impl App {
                 micros = started.elapsed().as_micros() as u64,
                 "answered"
             );
+        }
+        if let Some(grpc) = GrpcHead::of(&parts) {
+            response = grpc.finish(response);
         }
         let Asking { body, exchange, .. } = asking;
         body.drain_aside();
@@ -137,15 +143,22 @@ impl App {
             return operations::public_document(&parts.method, &metadata);
         }
         let listed = self.visible_agents(None);
-        let located = match locate(&head, &listed) {
+        let located = locate(&head, &listed);
+        let is_grpc = matches!(located, Surface::Call(Endpoint::Grpc(_)) | Surface::GrpcService(_));
+        let grpc = match is_grpc.then(|| GrpcHead::read(parts)).transpose() {
+            Ok(grpc) => grpc,
+            // Who sends something else does not read gRPC either.
+            Err(error) => return not_grpc(&error),
+        };
+        let located = match located {
             Surface::Card { agent, format } => return app.cards.answer(format, parts, host, agent.as_ref()),
             Surface::GatewayCard(agent) => {
                 return app.cards.answer(Some(CardFormat::Gateway), parts, host, Some(&agent));
             }
             Surface::Health => return operations::alive(),
             Surface::Ready => return operations::ready(&app.engine).await,
-            Surface::GrpcService(service) if service != GrpcService::Reflection => {
-                return self.grpc_health(parts, asking, service).await;
+            Surface::GrpcService(GrpcService::Health(method)) => {
+                return self.grpc_health(parts, asking, method, grpc.as_ref(), &head).await;
             }
             Surface::Catalogue => match app.cards.public_catalogue(parts, host, &listed) {
                 Some(catalogue) => return catalogue,
@@ -154,10 +167,10 @@ impl App {
             located => located,
         };
         if let RequestOrigin::Refused = origin
-            && let Surface::Call(endpoint) = &located
+            && let Surface::Call(_) | Surface::GrpcService(_) = &located
         {
             let why = "pages of this origin may not call; allow it with server.cors_origins";
-            return self.refuse(parts, &endpoint.responder(&head), &Error::Forbidden(why.into()));
+            return self.refuse(parts, &located.responder(&head), &Error::Forbidden(why.into()));
         }
         // Before the body is read, and before anything is said of what is at this path.
         let caller = match self.admitted_caller(parts, &asking.peer).await {
@@ -181,30 +194,36 @@ impl App {
             }
             Surface::Health => return operations::alive(),
             Surface::Ready => return operations::ready(&app.engine).await,
-            surface @ Surface::GrpcService(_) => return self.grpc_reflection(parts, asking, &surface, &head),
-        };
-        let grpc = match &endpoint {
-            Endpoint::Grpc(_) => match GrpcHead::read(parts) {
-                Ok(grpc) => Some(grpc),
-                Err(error) => return not_grpc(&error),
-            },
-            _ => None,
+            surface @ Surface::GrpcService(_) => {
+                let body = std::mem::replace(&mut asking.body, RequestBody::empty()).into_source();
+                return grpc::reflection(app.engine.clone(), body, surface.responder(&head));
+            }
         };
         let deadline = match grpc.map_or(Ok(None), |_| grpc::deadline(&parts.headers)) {
             Ok(deadline) => deadline,
-            Err(error) => return grpc::finish(grpc, self.refuse(parts, &endpoint.responder(&head), &error)),
+            Err(error) => return self.refuse(parts, &endpoint.responder(&head), &error),
         };
-        let received = self.receive(parts, asking, grpc.as_ref()).await;
+        let receiving = self.receive(parts, asking, grpc.as_ref(), app.settings.body_limit);
+        let received = match deadline {
+            Some(time) => tokio::time::timeout_at(time, receiving).await.unwrap_or(Err(Error::DeadlineExceeded)),
+            None => receiving.await,
+        };
         let body = match received.and_then(|body| self.weigh(&endpoint, body)) {
             Ok(body) => body,
-            Err(error) => return grpc::finish(grpc, self.refuse(parts, &endpoint.responder(&head), &error)),
+            Err(error) => return self.refuse(parts, &endpoint.responder(&head), &error),
         };
         let Decoded { call, responder } = endpoint.decode(&head, &body, app.settings.compat, &agents);
         let responder = responder.into_owned();
+        if let (Ok(Call::ExtendedCard { agent }), Endpoint::Grpc(route)) = (&call, &endpoint)
+            && route.asks_for_public_card()
+            && !app.auth.is_required()
+        {
+            let card = app.cards.public(&app.cards.base(parts, host), agent.as_ref());
+            return response_of(responder.reply(&Answer::Card(Box::new(card))));
+        }
         // A call may take hours; what it was read from is not needed any more.
         drop(body);
-        let response = self.answer_call(parts, host, caller, call, responder, deadline).await;
-        grpc::finish(grpc, response)
+        self.answer_call(parts, host, caller, call, responder, deadline).await
     }
 
     async fn answer_call(
@@ -235,34 +254,24 @@ impl App {
     }
 
     /// The health service, which everybody may ask.
-    async fn grpc_health(&self, parts: &Parts, asking: &mut Asking, service: GrpcService) -> Response<Body> {
-        let grpc = match GrpcHead::read(parts) {
-            Ok(grpc) => grpc,
-            Err(error) => return not_grpc(&error),
-        };
-        let answered = match self.receive(parts, asking, Some(&grpc)).await {
-            Ok(message) => grpc::health(&self.inner.engine, service, &message).await,
-            Err(error) => Err(error),
-        };
-        let head = head_of(parts);
-        let responder = || Surface::GrpcService(service).responder(&head);
-        grpc.finish(answered.unwrap_or_else(|error| self.refuse(parts, &responder(), &error)))
-    }
-
-    fn grpc_reflection(
+    async fn grpc_health(
         &self,
         parts: &Parts,
         asking: &mut Asking,
-        surface: &Surface<'_>,
+        method: HealthMethod,
+        grpc: Option<&GrpcHead>,
         head: &RequestHead<'_>,
     ) -> Response<Body> {
-        match GrpcHead::read(parts) {
-            Ok(grpc) => {
-                let body = std::mem::replace(&mut asking.body, RequestBody::empty()).into_source();
-                grpc.finish(grpc::reflection(body, surface.responder(head)))
-            }
-            Err(error) => not_grpc(&error),
-        }
+        let call = match self.receive(parts, asking, grpc, LONGEST_HEALTH_REQUEST).await {
+            Ok(message) => HealthCall::read(&message),
+            Err(error) => Err(error),
+        };
+        let answered = match call {
+            Ok(call) => grpc::health(&self.inner.engine, &self.inner.health_watchers, method, call).await,
+            Err(error) => Err(error),
+        };
+        let responder = || Surface::GrpcService(GrpcService::Health(method)).responder(head);
+        answered.unwrap_or_else(|error| self.refuse(parts, &responder(), &error))
     }
 
     /// What not everybody is shown must not reach others through a cache between here and the caller.
@@ -311,11 +320,16 @@ impl App {
     }
 
     /// The body, or for gRPC the message in it.
-    async fn receive(&self, parts: &Parts, asking: &mut Asking, grpc: Option<&GrpcHead>) -> Result<Received, Error> {
+    async fn receive(
+        &self,
+        parts: &Parts,
+        asking: &mut Asking,
+        grpc: Option<&GrpcHead>,
+        size: usize,
+    ) -> Result<Received, Error> {
         let app = &*self.inner;
         let _receiving = asking.exchange.as_ref().map(Exchange::receive);
-        let limits =
-            BodyLimits { size: app.settings.body_limit, patience: app.settings.timeouts.body, budget: &app.budget };
+        let limits = BodyLimits { size, patience: app.settings.timeouts.body, budget: &app.budget };
         let Some(grpc) = grpc else { return asking.body.read_json(&parts.headers, &limits).await };
         let received = asking.body.read(&limits).await?;
         let message = grpc.message(received.bytes(), limits.size)?;

@@ -107,6 +107,11 @@ impl Frames {
 
     async fn next(&mut self) -> Option<Bytes> {
         loop {
+            if self.deadline.as_ref().is_some_and(|deadline| deadline.deadline() <= Instant::now()) {
+                self.is_over = true;
+                self.end = self.end.take().and(self.responder.end_status(Some(&Error::DeadlineExceeded)));
+                return None;
+            }
             match self.known() {
                 Ok(Some(piece)) => {
                     self.wrote = Instant::now();
@@ -116,7 +121,10 @@ impl Frames {
                 Ok(None) => {}
                 // What is missing is memory; all that is to be shown is still there.
                 Err(_) => {
-                    tokio::time::sleep(LOOK_AGAIN).await;
+                    tokio::select! {
+                        () = tokio::time::sleep(LOOK_AGAIN) => {}
+                        () = until(&mut self.deadline) => continue,
+                    }
                     let is_between_frames = self.large.as_ref().is_none_or(|large| !large.has_begun());
                     if let Some(comment) = self.responder.keep_alive()
                         && is_between_frames
@@ -129,10 +137,12 @@ impl Frames {
             }
             tokio::select! {
                 biased;
-                batch = self.subscription.next() => match batch? {
-                    Ok(Batch::Snapshot(task)) => self.snapshot = Some(task),
-                    Ok(Batch::Events(entries)) => self.pending = entries.into_iter(),
-                    Err(error) => return Some(self.break_off(&error)).filter(|frame| !frame.is_empty()),
+                batch = self.subscription.next() => match batch {
+                    // What may still happen to the task is for the next subscriber.
+                    None => self.is_over = true,
+                    Some(Ok(Batch::Snapshot(task))) => self.snapshot = Some(task),
+                    Some(Ok(Batch::Events(entries))) => self.pending = entries.into_iter(),
+                    Some(Err(error)) => return Some(self.break_off(&error)).filter(|frame| !frame.is_empty()),
                 },
                 () = &mut self.quiet => {
                     let is_quiet = self.is_quiet();
@@ -141,11 +151,7 @@ impl Frames {
                         return Some(Bytes::from_static(comment));
                     }
                 }
-                () = until(&mut self.deadline) => {
-                    self.is_over = true;
-                    self.end = self.responder.end_status(Some(&Error::DeadlineExceeded));
-                    return None;
-                }
+                () = until(&mut self.deadline) => {}
             }
         }
     }

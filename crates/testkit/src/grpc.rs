@@ -3,6 +3,7 @@
 //! It knows the messages by their descriptors alone, so it shares no code with what it tests. A test can stop reading in the
 //! middle of a stream, and send bodies and metadata that no proper client would.
 
+use std::io::Read;
 use std::net::SocketAddr;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -33,6 +34,8 @@ pub struct GrpcReply {
     pub trailers: HeaderMap,
     /// As ProtoJSON.
     pub messages: Vec<Value>,
+    /// How many of them came compressed.
+    pub compressed: usize,
     /// The stream was reset, or the connection broke.
     pub broken: Option<String>,
 }
@@ -124,7 +127,7 @@ enum StreamEvent {
 
 impl GrpcStream {
     /// `None` at the proper end.
-    pub fn next(&mut self) -> Option<Value> {
+    pub fn next_message(&mut self) -> Option<Value> {
         match self.events.recv_timeout(PATIENCE).expect("the stream goes on or ends") {
             StreamEvent::Message(message) => Some(message),
             StreamEvent::End(reply) => {
@@ -254,7 +257,8 @@ async fn exchange(
         if is_grpc {
             pending.extend_from_slice(&piece);
         }
-        while let Some(message) = next_message(&mut pending) {
+        while let Some((is_compressed, message)) = next_message(&mut pending) {
+            reply.compressed += usize::from(is_compressed);
             let message = output.clone().map_or(Value::Null, |output| json_of(output, &message));
             on_message(&message);
             reply.messages.push(message);
@@ -270,15 +274,22 @@ async fn exchange(
     reply
 }
 
-fn next_message(pending: &mut BytesMut) -> Option<Bytes> {
+/// The next message that is complete, and whether it was compressed.
+fn next_message(pending: &mut BytesMut) -> Option<(bool, Bytes)> {
     let prefix = pending.first_chunk::<PREFIX>()?;
-    assert_eq!(prefix[0], 0, "nobody asked for compression");
+    let is_compressed = prefix[0] == 1;
     let length = u32::from_be_bytes([prefix[1], prefix[2], prefix[3], prefix[4]]) as usize;
     if pending.len() < PREFIX + length {
         return None;
     }
     pending.advance(PREFIX);
-    Some(pending.split_to(length).freeze())
+    let message = pending.split_to(length).freeze();
+    if !is_compressed {
+        return Some((false, message));
+    }
+    let mut content = Vec::new();
+    flate2::read::GzDecoder::new(&message[..]).read_to_end(&mut content).expect("it is gzip");
+    Some((true, content.into()))
 }
 
 fn method_named(name: &str) -> MethodDescriptor {

@@ -144,13 +144,13 @@ impl<'a> Responder<'a> {
     /// Whether the answer fits into this binding. What has been done is shown as far as it fits; who only asks for a task is
     /// told that some of it does not.
     pub fn check_fit<S>(&self, answer: &Answer<S>) -> Result<(), Error> {
-        let Answer::Task(task) = answer else { return Ok(()) };
+        let (Answer::Task(task), Some(Operation::Get)) = (answer, self.operation) else { return Ok(()) };
         match self.dialect_for(task).unrepresentable(task) {
-            Some(what) if self.operation == Some(Operation::Get) => {
+            Some(what) => {
                 let why = format!("gRPC has no form for {what}; JSON-RPC and HTTP+JSON show the whole task");
                 Err(Error::Unrepresentable(why))
             }
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 

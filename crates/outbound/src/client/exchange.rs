@@ -52,7 +52,7 @@ impl Client {
             .http2_initial_connection_window_size(WINDOW);
         let inner = builder.build(connector.clone());
         // A stream of gRPC may be silent for long; pings show whether the host is still there.
-        builder.http2_only(true).http2_keep_alive_interval(PING).http2_keep_alive_timeout(PING);
+        builder.http2_only(true).http2_keep_alive_interval(PING).http2_keep_alive_timeout(PONG);
         Client { inner, http2: builder.build(connector), guard, body_limit: limits.body }
     }
 
@@ -141,8 +141,10 @@ impl Client {
 /// A clock cannot be set later than this on every platform.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// How often a HTTP/2 host is asked whether it is there, and how long it may take to answer.
-const PING: Duration = Duration::from_secs(20);
+/// How often a HTTP/2 host is asked whether it is there. Servers of gRPC hang up on clients that ask more often.
+const PING: Duration = Duration::from_secs(310);
+/// How long it may take to answer.
+const PONG: Duration = Duration::from_secs(20);
 
 /// How much a HTTP/2 host may send ahead of our reading; the smallest that the protocol begins with.
 const WINDOW: u32 = 65_535;

@@ -304,7 +304,8 @@ impl Remote {
     ) -> Result<RemoteStream, RemoteError> {
         let settings = &self.inner.settings;
         // A call that fails at once has its status among the headers.
-        if !response.status.is_success() || response.headers.contains_key("grpc-status") {
+        let end = grpc_end(&response.headers, &response.trailers);
+        if !response.status.is_success() || end.status.is_some() && !end.is_ok() {
             return Err(grpc_error(protocol, response.status, &response.headers, &response.trailers));
         }
         let (limit, observer) = (settings.largest_answer, settings.observer.clone());
@@ -389,7 +390,7 @@ impl Remote {
         let (response, shown) = self.open_with_credentials(outgoing).await?;
         match repetition {
             // A token that has been refused may be an old one; another is shown once.
-            Some(repetition) if response.status == StatusCode::UNAUTHORIZED && self.inner.credentials.forget(shown) => {
+            Some(repetition) if is_unauthenticated(&response) && self.inner.credentials.forget(shown) => {
                 Ok(self.open_with_credentials(repetition).await?.0)
             }
             _ => Ok(response),
@@ -452,12 +453,20 @@ fn outcome_of(call: &Call, error: RemoteError) -> RemoteError {
         }
         (Call::Send(_), RemoteError::StreamEnded) => RemoteError::OutcomeUnknown(error.to_string()),
         (Call::Send(_), RemoteError::Peer { error: peer, retry_after: None })
-            if peer.kind == PeerErrorKind::Unavailable && matches!(peer.status, 502 | 504) =>
+            // 409 and 499 are what HTTP calls ABORTED and CANCELLED of gRPC.
+            if peer.kind == PeerErrorKind::Unavailable && matches!(peer.status, 409 | 499 | 502 | 504) =>
         {
             RemoteError::OutcomeUnknown(error.to_string())
         }
         _ => error,
     }
+}
+
+/// gRPC says it among the headers of an answer that has no message.
+fn is_unauthenticated(response: &OpenResponse) -> bool {
+    const UNAUTHENTICATED: &str = "16";
+    let by_grpc = response.headers.get("grpc-status").is_some_and(|code| code == UNAUTHENTICATED);
+    response.status == StatusCode::UNAUTHORIZED || by_grpc
 }
 
 /// The one message of a response, if the call went well.

@@ -97,8 +97,8 @@ pub(super) fn without_card(settings: &RemoteSettings) -> Option<Discovered> {
     Some(Discovered { card: None, endpoint: Endpoint { url, protocol, tenant }, replaced: None, notes })
 }
 
-/// The interfaces that can be used, best first: the bindings that the operator prefers, then the newest version, then
-/// the order of the card.
+/// The interfaces that can be used, best first: the bindings that the operator prefers, then those of JSON, then the newest
+/// version, then the order of the card.
 fn in_order<'c>(card: &'c Card, settings: &RemoteSettings) -> Vec<(&'c Interface, PeerProtocol)> {
     let mut usable: Vec<(&Interface, PeerProtocol)> = card
         .interfaces
@@ -115,7 +115,11 @@ fn in_order<'c>(card: &'c Card, settings: &RemoteSettings) -> Vec<(&'c Interface
         let place = settings.bindings.iter().position(|binding| *binding == protocol.binding());
         place.unwrap_or(settings.bindings.len())
     };
-    usable.sort_by_key(|(_, protocol)| (preference(*protocol), std::cmp::Reverse(protocol.version())));
+    // gRPC holds less than JSON, and its address says less, so it is taken where it is all there is, or asked for.
+    let is_grpc = |protocol: PeerProtocol| protocol.binding() == Binding::Grpc;
+    usable.sort_by_key(|(_, protocol)| {
+        (preference(*protocol), is_grpc(*protocol), std::cmp::Reverse(protocol.version()))
+    });
     usable
 }
 
@@ -183,8 +187,9 @@ mod tests {
         const ALL: &[(&str, &str)] =
             &[("GRPC", "1.0"), ("HTTP+JSON", "0.3"), ("JSONRPC", "0.3"), ("HTTP+JSON", "1.0.1"), ("JSONRPC", "1.0")];
         for (interfaces, version, bindings, expected) in [
-            (ALL, None, &[][..], "https://a.example/GRPC/1.0 1.0 over GRPC"),
-            (&ALL[1..], None, &[], "https://a.example/HTTP+JSON/1.0.1 1.0 over HTTP+JSON"),
+            (ALL, None, &[][..], "https://a.example/HTTP+JSON/1.0.1 1.0 over HTTP+JSON"),
+            (ALL, None, &[Binding::Grpc], "https://a.example/GRPC/1.0 1.0 over GRPC"),
+            (&ALL[..1], None, &[], "https://a.example/GRPC/1.0 1.0 over GRPC"),
             (ALL, None, &[Binding::JsonRpc], "https://a.example/JSONRPC/1.0 1.0 over JSONRPC"),
             (ALL, Some(ProtocolVersion::V0_3), &[], "https://a.example/HTTP+JSON/0.3 0.3 over HTTP+JSON"),
             (ALL, Some(ProtocolVersion::V0_1), &[], "https://a.example/JSONRPC/0.3 0.1 over JSONRPC"),

@@ -189,6 +189,7 @@ impl RemoteStream {
             }
             match response.chunk(FOREVER).await? {
                 Some(bytes) => parser.feed(&bytes),
+                None if parser.is_in_message() => return Err(RemoteError::StreamEnded),
                 None if grpc_end(&response.headers, &response.trailers).is_ok() => return Ok(None),
                 None if grpc_end(&response.headers, &response.trailers).status.is_none() => {
                     return Err(RemoteError::StreamEnded);

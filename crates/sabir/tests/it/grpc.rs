@@ -174,7 +174,8 @@ fn every_method_is_there() {
     assert_eq!(watched.messages[0]["task"]["id"], task["id"]);
     let canceled = call("CancelTask", json!({"name": name}));
     assert_eq!(canceled.only()["status"]["state"], "TASK_STATE_CANCELLED");
-    assert_eq!(call("GetAgentCard", json!({})).code(), FAILED_PRECONDITION);
+    // The only way of a client that has nothing but gRPC.
+    assert_eq!(call("GetAgentCard", json!({})).only()["protocolVersion"], "0.3.0");
 }
 
 #[test]
@@ -276,9 +277,54 @@ fn a_deadline_ends_the_call_and_not_the_task() {
         let task = server.until_completed(&id);
         assert_eq!(task["artifacts"][0]["parts"][0]["text"], "chunk 1\nchunk 2\nchunk 3\nchunk 4\nchunk 5\n");
     }
+    // A stream that never rests ends too.
+    let busy = server.read("SendStreamingMessage", &[], v1_message("stream 100000000 0"), ReadUntil::Messages(1));
+    let id = busy.messages[0]["task"]["id"].clone();
+    let metadata = [("grpc-timeout", "300m"), ("last-event-id", "0")];
+    let reply = server.with("SubscribeToTask", &metadata, json!({"id": id}));
+    assert_eq!(reply.code(), DEADLINE_EXCEEDED, "{:?}", reply.trailers);
+    assert_eq!(server.call("CancelTask", json!({"id": id})).code(), OK);
     // Nothing is begun for a call whose time is over.
     let reply = server.with("SendMessage", &[("grpc-timeout", "0n")], v1_message("hello"));
     assert_eq!(reply.code(), DEADLINE_EXCEEDED);
+}
+
+/// Who compresses its messages gets compressed ones, unless it says that it cannot read them.
+#[test]
+fn gzip_goes_both_ways() {
+    let server = Server::start();
+    let text = "x".repeat(5000);
+    let mut message = v1_message("hello");
+    message["message"]["parts"] = json!([{"text": text}]);
+    let message = grpc::encode(&format!("{V1}/SendMessage"), &message);
+    let packed = gzip(message);
+    let length = u32::try_from(packed.len()).unwrap().to_be_bytes();
+    let body = [&[1][..], &length, &packed].concat();
+    for (accepts, expected) in [(None, Some("gzip")), (Some("gzip, identity"), Some("gzip")), (Some("identity"), None)]
+    {
+        let mut metadata = vec![("grpc-encoding", "gzip")];
+        metadata.extend(accepts.map(|list| ("grpc-accept-encoding", list)));
+        let reply = server.raw(&metadata, body.clone());
+        let encoding = reply.headers.get("grpc-encoding").map(|value| value.to_str().unwrap());
+        assert_eq!((reply.code(), encoding), (OK, expected), "{accepts:?}: {}", reply.details());
+        assert_eq!(reply.compressed, usize::from(expected.is_some()), "{accepts:?}");
+        assert!(reply.only().to_string().contains(&text), "{accepts:?}");
+    }
+    let unknown = server.raw(&[("grpc-encoding", "br")], [&[1][..], &length, &packed].concat());
+    assert_eq!(unknown.code(), UNIMPLEMENTED);
+    assert_eq!(unknown.headers["grpc-accept-encoding"], "identity,gzip");
+}
+
+fn gzip(bytes: Vec<u8>) -> Vec<u8> {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+    let mut gzip =
+        Command::new("gzip").arg("-c").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("gzip is there");
+    let mut input = gzip.stdin.take().unwrap();
+    let writing = std::thread::spawn(move || input.write_all(&bytes).unwrap());
+    let packed = gzip.wait_with_output().unwrap().stdout;
+    writing.join().unwrap();
+    packed
 }
 
 #[test]
@@ -324,7 +370,7 @@ fn bodies_that_lie_get_a_status() {
         ("an unknown first byte", &[], marked(9), INVALID_ARGUMENT),
         ("compressed without a word", &[], marked(1), INVALID_ARGUMENT),
         ("compressed, and is not", &[("grpc-encoding", "gzip")], marked(1), INVALID_ARGUMENT),
-        ("an unknown compression", &[("grpc-encoding", "zstd")], marked(1), FAILED_PRECONDITION),
+        ("an unknown compression", &[("grpc-encoding", "zstd")], marked(1), UNIMPLEMENTED),
         ("no protobuf", &[], grpc::framed(b"\xff\xff\xff\xff"), INVALID_ARGUMENT),
         ("too deep", &[], deep, INVALID_ARGUMENT),
         ("an unknown field", &[], grpc::framed(&[&valid[5..], &[0xfa, 0x7f, 0]].concat()), OK),
@@ -346,31 +392,24 @@ fn small_bodies_that_become_large_are_refused() {
     let server = Server(server);
     // A million empty parts are two megabytes on the wire, and more than a hundred in memory.
     let parts = b"\x2a\x00".repeat(1_000_000);
+    // Field 2 of the request, with its length as a varint.
     let mut message = vec![0x12, 0x80, 0x89, 0x7a];
-    assert_eq!(parts.len(), 0x80 & 0x7f | (0x89 & 0x7f) << 7 | 0x7a << 14);
     message.extend_from_slice(&parts);
     let reply = server.raw(&[], grpc::framed(&message));
     assert_eq!(reply.code(), INVALID_ARGUMENT, "{reply:?}");
     assert!(reply.details().to_string().contains("server.memory"), "{}", reply.details());
-    let mut gzip = std::process::Command::new("gzip")
-        .arg("-c")
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
-        .spawn()
-        .expect("gzip is there");
-    let mut input = gzip.stdin.take().unwrap();
-    let writing = std::thread::spawn(move || {
-        use std::io::Write;
-        input.write_all(&vec![0; 100 << 20]).unwrap();
-    });
-    let bomb = gzip.wait_with_output().unwrap().stdout;
-    writing.join().unwrap();
+    let bomb = gzip(vec![0; 100 << 20]);
     assert!(bomb.len() < 200_000);
     let mut body = vec![1];
     body.extend_from_slice(&u32::try_from(bomb.len()).unwrap().to_be_bytes());
     body.extend_from_slice(&bomb);
     let reply = server.raw(&[("grpc-encoding", "gzip")], body);
     assert_eq!(reply.code(), INVALID_ARGUMENT, "{:?}", reply.headers);
+    assert!(reply.details().to_string().contains("larger than 4194304 bytes"), "{}", reply.details());
+    // Texts count too.
+    let extensions = b"\x3a\x00".repeat(1_000_000);
+    let reply = server.raw(&[], grpc::framed(&[&[0x12, 0x80, 0x89, 0x7a][..], &extensions].concat()));
+    assert!(reply.details().to_string().contains("server.memory"), "{}", reply.details());
     assert_eq!(server.call("SendMessage", v1_message("hello")).code(), OK);
 }
 

@@ -14,8 +14,10 @@ const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct GrpcHead {
     pub(crate) format: GrpcFormat,
-    /// Of messages whose prefix says that they are compressed, and of ours to this client.
+    /// Of messages whose prefix says that they are compressed.
     pub(crate) compression: Compression,
+    /// Of ours to this client.
+    pub(crate) answers: Compression,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +36,14 @@ pub(crate) enum Compression {
 }
 
 impl GrpcHead {
+    /// `None`: the client does not speak gRPC.
+    pub(crate) fn of(parts: &Parts) -> Option<Self> {
+        const GRPC: &[u8] = b"application/grpc";
+        let content_type = parts.headers.get(header::CONTENT_TYPE)?.as_bytes();
+        let is_grpc = content_type.get(..GRPC.len()).is_some_and(|start| start.eq_ignore_ascii_case(GRPC));
+        is_grpc.then(|| Self::read(parts).ok()).flatten()
+    }
+
     /// An error: this is no gRPC, and its client reads none.
     pub(crate) fn read(parts: &Parts) -> Result<Self, Error> {
         let content_type = text(&parts.headers, header::CONTENT_TYPE.as_str()).unwrap_or_default().to_ascii_lowercase();
@@ -54,7 +64,12 @@ impl GrpcHead {
             "gzip" => Compression::Gzip,
             _ => Compression::Unknown,
         };
-        Ok(Self { format, compression })
+        // A client that compresses wants the same, unless it says otherwise.
+        let takes_gzip = text(&parts.headers, "grpc-accept-encoding")
+            .is_none_or(|list| list.split(',').any(|name| name.trim() == "gzip"));
+        let is_gzip = compression == Compression::Gzip && takes_gzip;
+        let answers = if is_gzip { Compression::Gzip } else { Compression::None };
+        Ok(Self { format, compression, answers })
     }
 }
 

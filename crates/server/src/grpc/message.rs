@@ -28,7 +28,7 @@ impl GrpcHead {
             (true, Compression::None) => broken("the message is compressed, and grpc-encoding does not say how"),
             (true, Compression::Unknown) => {
                 let why = "grpc-encoding names a compression that this server does not have; it has gzip and identity";
-                Err(Error::Unsupported(why.to_owned()))
+                Err(Error::UnsupportedCompression(why.to_owned()))
             }
         }
     }
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     fn head(compression: Compression) -> GrpcHead {
-        GrpcHead { format: GrpcFormat::Http2, compression }
+        GrpcHead { format: GrpcFormat::Http2, compression, answers: Compression::None }
     }
 
     fn framed(flag: u8, length: u32, message: &[u8]) -> Bytes {

@@ -11,19 +11,7 @@ mod response;
 mod services;
 mod trailers;
 
-use http::Response;
-
-use crate::body::Body;
-
 pub(crate) use head::{GrpcHead, deadline};
 pub(crate) use response::Compressor;
 pub(crate) use services::{health, reflection};
 pub(crate) use trailers::trailers_of;
-
-/// The response as this client wants it, if it speaks gRPC.
-pub(crate) fn finish(grpc: Option<GrpcHead>, response: Response<Body>) -> Response<Body> {
-    match grpc {
-        Some(grpc) => grpc.finish(response),
-        None => response,
-    }
-}

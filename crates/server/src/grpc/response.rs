@@ -22,13 +22,16 @@ impl GrpcHead {
             return response;
         }
         let (mut head, mut body) = response.into_parts();
-        if self.compression == Compression::Gzip {
+        if self.compression == Compression::Unknown {
+            head.headers.insert("grpc-accept-encoding", HeaderValue::from_static("identity,gzip"));
+        }
+        if self.answers == Compression::Gzip {
             head.headers.insert("grpc-encoding", HeaderValue::from_static("gzip"));
             body = body.compressed(Compressor::default());
         }
         if self.format == GrpcFormat::Web {
             head.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc-web+proto"));
-            // A browser sees no trailers, and not all of them show the status that is in the headers.
+            // A page sees no trailers. A status among the headers it can read.
             if !head.headers.contains_key(GRPC_STATUS) {
                 body = body.with_trailers_inside(web_trailers);
             }

@@ -1,5 +1,6 @@
 //! The services beside A2A: health, which everybody may ask, and reflection.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -11,8 +12,11 @@ use sabir_engine::{Engine, Health};
 use sabir_model::Error;
 use sabir_wire::Responder;
 use sabir_wire::grpc::{
-    GRPC, GrpcService, GrpcStatus, HealthCall, HealthStatus, MessagePrefix, PREFIX_LENGTH, reflect,
+    GRPC, GrpcStatus, HealthCall, HealthMethod, HealthStatus, MessagePrefix, PREFIX_LENGTH, reflect,
 };
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
 
 use super::trailers::trailers_of;
 use crate::body::Body;
@@ -25,16 +29,25 @@ const REFLECTION_IDLE: Duration = Duration::from_secs(60);
 /// No question of a reflection client is longer.
 const LONGEST_QUESTION: usize = 64 * 1024;
 
-/// Answers `message`, a request of the health service.
-pub(crate) async fn health(engine: &Engine, service: GrpcService, message: &[u8]) -> Result<Response<Body>, Error> {
-    let server = status_of(engine).await;
+/// Answers a request of the health service.
+pub(crate) async fn health(
+    engine: &Engine,
+    watchers: &Arc<Semaphore>,
+    method: HealthMethod,
+    call: HealthCall,
+) -> Result<Response<Body>, Error> {
     let whole = |frame: Vec<u8>| response(Body::from(frame).with_trailers(trailers_of(&GrpcStatus::ok())));
-    let call = HealthCall::read(message)?;
-    match service {
-        GrpcService::HealthList => Ok(whole(server.list_frame())),
-        GrpcService::HealthWatch => Ok(response(Body::stream(watch(engine.clone(), call)))),
-        _ if !call.is_known() => Err(Error::PathNotFound("a service of this name".to_owned())),
-        _ => Ok(whole(server.frame())),
+    match method {
+        HealthMethod::List => Ok(whole(status_of(engine).await.list_frame())),
+        HealthMethod::Watch => {
+            let place = watchers.clone().try_acquire_owned().map_err(|_| Error::LimitReached {
+                sentence: "too many watch the health of this server; ask with Check instead".to_owned(),
+                retry_after: 5,
+            })?;
+            Ok(response(Body::stream(watch(engine.clone(), call, place))))
+        }
+        HealthMethod::Check if !call.is_known() => Err(Error::ServiceNotFound),
+        HealthMethod::Check => Ok(whole(status_of(engine).await.frame())),
     }
 }
 
@@ -46,14 +59,19 @@ async fn status_of(engine: &Engine) -> HealthStatus {
 }
 
 /// Each change, until the server stops.
-fn watch(engine: Engine, call: HealthCall) -> impl futures_util::Stream<Item = Frame<Bytes>> + Send {
+fn watch(
+    engine: Engine,
+    call: HealthCall,
+    place: OwnedSemaphorePermit,
+) -> impl futures_util::Stream<Item = Frame<Bytes>> + Send {
     struct Watch {
         engine: Engine,
         call: HealthCall,
         told: Option<HealthStatus>,
         is_over: bool,
+        _place: OwnedSemaphorePermit,
     }
-    let watch = Watch { engine, call, told: None, is_over: false };
+    let watch = Watch { engine, call, told: None, is_over: false, _place: place };
     stream::unfold(watch, |mut watch| async move {
         if watch.is_over {
             return None;
@@ -75,8 +93,8 @@ fn watch(engine: Engine, call: HealthCall) -> impl futures_util::Stream<Item = F
 }
 
 /// Answers each question of a reflection stream as it comes.
-pub(crate) fn reflection(body: BodySource, responder: Responder<'static>) -> Response<Body> {
-    let questions = Questions { body, pending: BytesMut::new(), responder, is_over: false };
+pub(crate) fn reflection(engine: Engine, body: BodySource, responder: Responder<'static>) -> Response<Body> {
+    let questions = Questions { engine, body, pending: BytesMut::new(), responder, is_over: false };
     response(Body::stream(stream::unfold(questions, |mut questions| async move {
         let frame = questions.next_answer().await?;
         Some((frame, questions))
@@ -84,6 +102,7 @@ pub(crate) fn reflection(body: BodySource, responder: Responder<'static>) -> Res
 }
 
 struct Questions {
+    engine: Engine,
     body: BodySource,
     /// Bytes of a message that is not complete.
     pending: BytesMut,
@@ -114,6 +133,7 @@ impl Questions {
 
     /// `None`: the client has no more.
     async fn next_question(&mut self) -> Result<Option<Bytes>, Error> {
+        let deadline = Instant::now() + REFLECTION_IDLE;
         loop {
             if let Some(prefix) = self.pending.first_chunk::<PREFIX_LENGTH>() {
                 let broken = |why: &str| Error::BrokenBody(why.to_owned());
@@ -129,7 +149,7 @@ impl Questions {
                     return Ok(Some(message.slice(PREFIX_LENGTH..)));
                 }
             }
-            let next = tokio::time::timeout(REFLECTION_IDLE, self.body.frame()).await;
+            let next = tokio::time::timeout(BETWEEN_CHECKS, self.body.frame()).await;
             match next {
                 Ok(Some(Ok(frame))) => {
                     if let Ok(data) = frame.into_data() {
@@ -139,7 +159,11 @@ impl Questions {
                 Ok(Some(Err(error))) => return Err(Error::BrokenBody(format!("the body broke off: {error}"))),
                 Ok(None) if self.pending.is_empty() => return Ok(None),
                 Ok(None) => return Err(Error::BrokenBody("the body ends in the middle of a message".to_owned())),
-                Err(_) => return Ok(None),
+                // A client that asks nothing does not hold the server back when it stops.
+                Err(_) if self.engine.health().await == Health::Stopping => return Ok(None),
+                Err(_) if Instant::now() < deadline => {}
+                Err(_) if self.pending.is_empty() => return Ok(None),
+                Err(_) => return Err(Error::BrokenBody("the message came too slowly".to_owned())),
             }
         }
     }

@@ -187,7 +187,9 @@ impl Serialize for GatewayText<'_> {
             | Error::BrokenHead(_)
             | Error::TooLarge { .. }
             | Error::UnsupportedMediaType(_)
+            | Error::UnsupportedCompression(_)
             | Error::BrokenBody(_)
+            | Error::ServiceNotFound
             | Error::VerbNotAllowed(_) => format!("bad request: {sentence}"),
         };
         serializer.serialize_str(&text)

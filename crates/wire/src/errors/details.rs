@@ -15,7 +15,7 @@ const MOST_VIOLATIONS: usize = 20;
 
 const PATHS: &str = "POST JSON-RPC to /, /a2a, /a2a/jsonrpc or /v1/a2a (one version only: /a2a/v1, /a2a/v0.3, \
     /a2a/v0.1); HTTP+JSON is at /message:send, /tasks and so on, also below /a2a/rest (0.3: below /v1 there); \
-    the gateway is below /v1/a2a/agents; one agent of several is below /agents/{id}; \
+    the gateway is below /v1/a2a/agents; gRPC is at /lf.a2a.v1.A2AService and /a2a.v1.A2AService; one agent of several is below /agents/{id}; \
     the card is at /.well-known/agent-card.json; \
     versions: 0.1,0.2,0.3,1.0";
 
@@ -66,8 +66,10 @@ pub(super) fn of(error: &Error) -> ErrorDetails<'_> {
         Error::BrokenHead(_) => vec![detail(error)],
         Error::TooLarge { .. } => vec![detail(error)],
         Error::UnsupportedMediaType(_) => vec![detail(error)],
+        Error::UnsupportedCompression(_) => vec![detail(error)],
         Error::BrokenBody(_) => vec![detail(error)],
         Error::PathNotFound(_) => vec![detail(error)],
+        Error::ServiceNotFound => vec![detail(error)],
         Error::VerbNotAllowed(_) => vec![detail(error)],
         Error::DeadlineExceeded => vec![detail(error)],
         Error::Unrepresentable(_) => vec![detail(error)],

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use sabir_model::Error;
 use sabir_proto::health::health_check_response::ServingStatus;
 use sabir_proto::health::{HealthCheckRequest, HealthCheckResponse, HealthListResponse};
-use sabir_proto::prost::Message;
 
-use super::prefix;
+use super::prefix::framed;
 use crate::protobuf::read_message;
 
 /// The services that can be asked for; empty: the whole server.
@@ -63,12 +62,4 @@ impl HealthStatus {
             SERVICES.iter().map(|service| ((*service).to_owned(), self.proto())).collect();
         framed(&HealthListResponse { statuses })
     }
-}
-
-pub(super) fn framed(message: &impl Message) -> Vec<u8> {
-    let mut out = Vec::new();
-    prefix::begin(&mut out);
-    message.encode(&mut out).expect("a Vec takes everything");
-    prefix::end(0, &mut out);
-    out
 }

@@ -13,10 +13,10 @@ mod status;
 pub use health::{HealthCall, HealthStatus};
 pub use prefix::{MessagePrefix, PREFIX_LENGTH};
 pub use reflection::reflect;
-pub use route::{GrpcRoute, GrpcService};
+pub use route::{GrpcRoute, GrpcService, HealthMethod};
 pub use status::{GrpcCode, GrpcStatus};
 
-pub(crate) use route::{GrpcPath, dialect, match_path, rpc_name};
+pub(crate) use route::{GrpcPath, dialect, full_name, match_path, rpc_name, service_name};
 
 /// The media type of a gRPC response.
 pub const GRPC: &str = "application/grpc";

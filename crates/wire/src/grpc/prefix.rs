@@ -1,5 +1,7 @@
 //! What stands before each message of gRPC: one byte that says whether it is compressed, four that say how long it is.
 
+use sabir_proto::prost::Message;
+
 /// Of every prefix.
 pub const PREFIX_LENGTH: usize = 5;
 
@@ -39,6 +41,15 @@ pub(crate) fn begin(out: &mut Vec<u8>) {
 pub(crate) fn end(start: usize, out: &mut [u8]) {
     let length = out.len() - start - PREFIX_LENGTH;
     out[start..start + PREFIX_LENGTH].copy_from_slice(&MessagePrefix::plain(length).write());
+}
+
+/// A message of its own, with its prefix.
+pub(super) fn framed(message: &impl Message) -> Vec<u8> {
+    let mut out = Vec::new();
+    begin(&mut out);
+    message.encode(&mut out).expect("a Vec takes everything");
+    end(0, &mut out);
+    out
 }
 
 #[cfg(test)]

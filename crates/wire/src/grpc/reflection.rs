@@ -14,7 +14,7 @@ use sabir_proto::reflection::{
     ServerReflectionResponse, ServiceResponse,
 };
 
-use super::health::framed;
+use super::prefix::framed;
 use super::status::GrpcCode;
 use crate::protobuf::read_message;
 

@@ -22,11 +22,16 @@ pub struct GrpcRoute {
 /// What else can be called over gRPC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GrpcService {
-    HealthCheck,
-    HealthList,
-    HealthWatch,
+    Health(HealthMethod),
     /// `v1` and its older name, `v1alpha`, have the same messages.
     Reflection,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HealthMethod {
+    Check,
+    List,
+    Watch,
 }
 
 pub(crate) enum GrpcPath {
@@ -42,9 +47,9 @@ pub(crate) fn match_path(path: &str) -> Option<GrpcPath> {
     let service = match (service, method) {
         ("lf.a2a.v1.A2AService", _) => return Some(method_of(ProtocolVersion::V1_0, method)),
         ("a2a.v1.A2AService", _) => return Some(method_of(ProtocolVersion::V0_3, method)),
-        ("grpc.health.v1.Health", "Check") => GrpcService::HealthCheck,
-        ("grpc.health.v1.Health", "List") => GrpcService::HealthList,
-        ("grpc.health.v1.Health", "Watch") => GrpcService::HealthWatch,
+        ("grpc.health.v1.Health", "Check") => GrpcService::Health(HealthMethod::Check),
+        ("grpc.health.v1.Health", "List") => GrpcService::Health(HealthMethod::List),
+        ("grpc.health.v1.Health", "Watch") => GrpcService::Health(HealthMethod::Watch),
         (
             "grpc.reflection.v1.ServerReflection" | "grpc.reflection.v1alpha.ServerReflection",
             "ServerReflectionInfo",
@@ -105,6 +110,16 @@ pub(crate) fn rpc_name(version: ProtocolVersion, operation: Operation) -> Option
     })
 }
 
+/// The service of this version.
+pub(crate) fn service_name(version: ProtocolVersion) -> &'static str {
+    if version == ProtocolVersion::V1_0 { "lf.a2a.v1.A2AService" } else { "a2a.v1.A2AService" }
+}
+
+/// `lf.a2a.v1.A2AService.GetTask`; `None`: the version has no such method.
+pub(crate) fn full_name(version: ProtocolVersion, operation: Operation) -> Option<String> {
+    rpc_name(version, operation).map(|name| format!("{}.{name}", service_name(version)))
+}
+
 /// The protobuf of this version.
 pub(crate) fn dialect(version: ProtocolVersion) -> &'static dyn Dialect {
     if version == ProtocolVersion::V1_0 { &V1Protobuf } else { &V03Protobuf }
@@ -115,16 +130,17 @@ impl GrpcRoute {
         Responder::grpc(self.version, Some(self.operation))
     }
 
+    /// 0.3 has one call for both cards: who shows no credential asks for the public one.
+    pub fn asks_for_public_card(&self) -> bool {
+        self.version.is_0_x() && self.operation == Operation::ExtendedCard
+    }
+
     /// About how much memory the message takes when it is decoded.
     pub fn weight(&self, message: &[u8]) -> usize {
-        let package = if self.version == ProtocolVersion::V1_0 { "lf.a2a.v1" } else { "a2a.v1" };
-        // All others are small, or have nothing nested that comes in crowds.
-        let name = match self.operation {
-            Operation::Send | Operation::Stream => "SendMessageRequest",
-            Operation::Cancel => "CancelTaskRequest",
-            _ => return message.len(),
-        };
-        protobuf::weight(&format!("{package}.{name}"), message)
+        match full_name(self.version, self.operation) {
+            Some(method) => protobuf::request_weight(&method, message),
+            None => message.len(),
+        }
     }
 
     /// Reads the message of a request.

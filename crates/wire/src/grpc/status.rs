@@ -51,6 +51,10 @@ const NAMES: [&str; 17] = [
     "UNAUTHENTICATED",
 ];
 
+/// So many bytes of text, and of violations, are in the trailers.
+const MOST_TEXT: usize = 1000;
+const MOST_DETAILS: usize = 3000;
+
 /// What is in the trailers of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GrpcStatus {
@@ -75,11 +79,17 @@ impl GrpcStatus {
         if version.is_0_x() {
             let name = errors::name_0_3(error, operation);
             let sentence = if text.sentence.is_empty() { text.title } else { &text.sentence };
-            return Self { code, message: format!("{name}: {sentence}"), details: Vec::new(), retry_after };
+            let message = format!("{name}: {}", shortened(sentence));
+            return Self { code, message, details: Vec::new(), retry_after };
         }
         let mut details = Vec::new();
         if !text.violations.is_empty() {
-            let violations = text.violations.into_iter();
+            let mut room = MOST_DETAILS;
+            let violations = text.violations.into_iter().take_while(|(field, description)| {
+                let length = field.len() + description.len();
+                room = room.saturating_sub(length);
+                room > 0
+            });
             let field_violations = violations
                 .map(|(field, description)| rpc::bad_request::FieldViolation { field, description })
                 .collect();
@@ -95,6 +105,12 @@ impl GrpcStatus {
         let status = rpc::Status { code: i32::from(code.0), message: message.clone(), details };
         Self { code, message, details: status.encode_to_vec(), retry_after }
     }
+}
+
+/// Clients take few kilobytes of metadata; percent-encoding makes text up to three times as long.
+fn shortened(sentence: &str) -> &str {
+    let end = sentence.char_indices().map(|(at, _)| at).take_while(|at| *at <= MOST_TEXT).last().unwrap_or(0);
+    if sentence.len() <= MOST_TEXT { sentence } else { &sentence[..end] }
 }
 
 fn any(name: &str, message: &impl Message) -> prost_types::Any {

@@ -111,7 +111,7 @@ impl PeerErrorKind {
             "TASK_NOT_FOUND" => PeerErrorKind::TaskNotFound,
             "TASK_NOT_CANCELABLE" => PeerErrorKind::NotCancelable,
             "PUSH_NOTIFICATION_NOT_SUPPORTED" => PeerErrorKind::PushNotSupported,
-            "UNSUPPORTED_OPERATION" => PeerErrorKind::Unsupported,
+            "UNSUPPORTED_OPERATION" | "UNREPRESENTABLE" => PeerErrorKind::Unsupported,
             "CONTENT_TYPE_NOT_SUPPORTED" => PeerErrorKind::ContentType,
             "INVALID_AGENT_RESPONSE" => PeerErrorKind::InvalidAgentResponse,
             "EXTENDED_AGENT_CARD_NOT_CONFIGURED" => PeerErrorKind::NoExtendedCard,

@@ -9,7 +9,7 @@ use super::error::{PeerError, PeerErrorKind};
 use super::protocol::PeerProtocol;
 use super::request::PeerRequest;
 use super::response::Received;
-use crate::grpc::{GRPC, GrpcCode, prefix, rpc_name};
+use crate::grpc::{GRPC, GrpcCode, full_name, prefix, rpc_name, service_name};
 use crate::{Operation, ProtocolVersion, V1Protobuf, V03Protobuf, percent, protobuf};
 
 /// More memory no answer may take when it is decoded.
@@ -34,10 +34,7 @@ impl GrpcEnd<'_> {
 
 impl PeerProtocol {
     pub(super) fn grpc_request(self, peer: &PeerCall<'_>, operation: Operation) -> Result<PeerRequest, Error> {
-        let service = match self.version() {
-            ProtocolVersion::V1_0 => "lf.a2a.v1.A2AService",
-            _ => "a2a.v1.A2AService",
-        };
+        let service = service_name(self.version());
         let name = rpc_name(self.version(), operation)
             .ok_or_else(|| Error::Unsupported(format!("{} has no call for this", self.version().number())))?;
         if let Some(what) = unrepresentable(peer.call) {
@@ -55,8 +52,14 @@ impl PeerProtocol {
 
     /// Reads a message: an answer, or one of a stream.
     pub fn read_message(self, operation: Operation, message: &[u8]) -> Result<Received, PeerError> {
-        if protobuf::weight(self.response_name(operation), message) > HEAVIEST {
+        let method = full_name(self.version(), operation).unwrap_or_default();
+        if protobuf::response_weight(&method, message) > HEAVIEST {
             return Err(PeerError::malformed(200, "it takes more memory than any answer should"));
+        }
+        // A Sabir marks what it could not show. That is not what its agent has made.
+        if contains(message, protobuf::UNREPRESENTABLE.as_bytes()) {
+            let why = "the server has something that gRPC has no form for; use JSON-RPC or HTTP+JSON";
+            return Err(PeerError::new(PeerErrorKind::Unsupported, 500, why));
         }
         let read = match self.version() {
             ProtocolVersion::V1_0 => V1Protobuf.decode_response(operation, message),
@@ -65,25 +68,6 @@ impl PeerProtocol {
         match read {
             Ok(response) => Ok(Received { response, violation: None }),
             Err(violation) => Err(PeerError::malformed(200, &violation.to_string())),
-        }
-    }
-
-    fn response_name(self, operation: Operation) -> &'static str {
-        let is_v1 = self.version() == ProtocolVersion::V1_0;
-        match operation {
-            Operation::Send | Operation::Stream | Operation::Subscribe if is_v1 => "lf.a2a.v1.StreamResponse",
-            Operation::Send | Operation::Stream | Operation::Subscribe => "a2a.v1.StreamResponse",
-            Operation::Get | Operation::Cancel if is_v1 => "lf.a2a.v1.Task",
-            Operation::Get | Operation::Cancel => "a2a.v1.Task",
-            Operation::List => "lf.a2a.v1.ListTasksResponse",
-            Operation::ExtendedCard if is_v1 => "lf.a2a.v1.AgentCard",
-            Operation::ExtendedCard => "a2a.v1.AgentCard",
-            Operation::PushSet | Operation::PushGet | Operation::PushList | Operation::PushDelete if is_v1 => {
-                "lf.a2a.v1.ListTaskPushNotificationConfigsResponse"
-            }
-            Operation::PushSet | Operation::PushGet | Operation::PushList | Operation::PushDelete => {
-                "a2a.v1.ListTaskPushNotificationConfigResponse"
-            }
         }
     }
 
@@ -167,6 +151,10 @@ impl Details {
         }
         details
     }
+}
+
+fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
+    bytes.windows(wanted.len()).any(|window| window == wanted)
 }
 
 /// Errors of 0.3 begin with their name.

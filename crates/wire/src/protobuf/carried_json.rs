@@ -16,7 +16,7 @@ use crate::json;
 use crate::wire_types::Violations;
 
 /// The member of what stands in place of JSON that protobuf cannot hold.
-const UNREPRESENTABLE: &str = "sabir:unrepresentable";
+pub(crate) const UNREPRESENTABLE: &str = "sabir:unrepresentable";
 
 /// So many messages may be nested in each other in carried JSON. Readers stop at 100, and at most eight are around it.
 const MAX_CARRIED_DEPTH: usize = 90;
@@ -34,7 +34,7 @@ const LIST_DEPTH: usize = 2;
 
 /// Any JSON.
 pub(crate) fn write_value(json: &Json) -> Value {
-    Writer::new(json).value(1)
+    Writer::new(json, Purpose::Write).value(1)
 }
 
 /// JSON that is an object. Anything else, which nobody can send as metadata, becomes an empty one.
@@ -47,7 +47,7 @@ pub(crate) fn write_struct(json: &Json) -> Struct {
 
 /// Why protobuf cannot hold this JSON, and where: `[2].id: ...`. `None`: it can.
 pub(crate) fn unrepresentable(json: &Json) -> Option<String> {
-    let mut writer = Writer::new(json);
+    let mut writer = Writer::new(json, Purpose::Look);
     writer.value(1);
     writer.first_problem
 }
@@ -123,8 +123,17 @@ fn nested(member: &str, inner: Violations) -> Violations {
     violations
 }
 
+/// What the text is read for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Write,
+    /// Only problems are wanted; values are not kept.
+    Look,
+}
+
 struct Writer<'a> {
     text: &'a str,
+    purpose: Purpose,
     at: usize,
     /// Where the value is that is written now.
     path: Vec<Step<'a>>,
@@ -137,10 +146,10 @@ enum Step<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(json: &'a Json) -> Self {
+    fn new(json: &'a Json, purpose: Purpose) -> Self {
         let text = json.as_str();
         crate::work::visit(text.len());
-        Self { text, at: 0, path: Vec::new(), first_problem: None }
+        Self { text, purpose, at: 0, path: Vec::new(), first_problem: None }
     }
 
     /// The value that begins here; `depth` is how many messages deep it is itself.
@@ -185,6 +194,7 @@ impl<'a> Writer<'a> {
                     match name {
                         Some(name) if fields.contains_key(&name) => twice = Some("a member is there twice"),
                         Some(name) => {
+                            let value = if self.purpose == Purpose::Write { value } else { Value::default() };
                             fields.insert(name, value);
                         }
                         None => twice = Some("the name of a member is not Unicode: half of a surrogate pair"),
@@ -201,6 +211,7 @@ impl<'a> Writer<'a> {
 
     fn list(&mut self, depth: usize) -> Kind {
         let mut values = Vec::new();
+        let mut count = 0;
         self.at += 1;
         loop {
             self.skip_space();
@@ -208,10 +219,13 @@ impl<'a> Writer<'a> {
                 b']' => break,
                 b',' => self.at += 1,
                 _ => {
-                    self.path.push(Step::Element(values.len()));
+                    self.path.push(Step::Element(count));
+                    count += 1;
                     let value = self.value(depth + LIST_DEPTH);
                     self.path.pop();
-                    values.push(value);
+                    if self.purpose == Purpose::Write {
+                        values.push(value);
+                    }
                 }
             }
         }

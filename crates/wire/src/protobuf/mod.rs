@@ -4,9 +4,9 @@ mod carried_json;
 mod time;
 mod weight;
 
-pub(crate) use carried_json::{read_struct, read_value, unrepresentable, write_struct, write_value};
+pub(crate) use carried_json::{UNREPRESENTABLE, read_struct, read_value, unrepresentable, write_struct, write_value};
 pub(crate) use time::{read_time, write_known_time, write_time};
-pub(crate) use weight::weight;
+pub(crate) use weight::{request_weight, response_weight};
 
 use sabir_model::Error;
 use sabir_proto::prost::Message;

@@ -1,7 +1,7 @@
 //! About how much memory a message takes when it is decoded.
 //!
 //! Two bytes can be an empty part, which takes a hundred in memory, and a body may have millions of them. So whoever decodes
-//! counts first: the bytes are walked along the fields that hold messages, and nothing is made.
+//! counts first: the bytes are walked along the fields that hold messages, and nothing is made. Texts in lists count too.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -14,19 +14,30 @@ use crate::work;
 
 /// What one message takes beside its text: the largest struct that comes in crowds, and its place in a list.
 const PER_MESSAGE: usize = 160;
+/// The same for a text in a list.
+const PER_TEXT: usize = 64;
 /// Decoders stop there.
 const MAX_DEPTH: usize = 100;
 
-/// `name` is the full name of the message, `lf.a2a.v1.Task`.
-pub(crate) fn weight(name: &str, bytes: &[u8]) -> usize {
-    let schema = schema();
-    let Some(message) = schema.names.get(name) else { return bytes.len() };
+/// Of the request of a method, `a2a.v1.A2AService.GetTask`. What is not known weighs what it is long.
+pub(crate) fn request_weight(method: &str, bytes: &[u8]) -> usize {
+    weight(schema().methods.get(method).map(|(input, _)| *input), bytes)
+}
+
+/// Of the response of a method, or of one of the messages that it streams.
+pub(crate) fn response_weight(method: &str, bytes: &[u8]) -> usize {
+    weight(schema().methods.get(method).map(|(_, output)| *output), bytes)
+}
+
+fn weight(message: Option<usize>, bytes: &[u8]) -> usize {
+    let Some(message) = message else { return bytes.len() };
     work::visit(bytes.len());
-    bytes.len() + schema.messages_in(*message, bytes, 0) * PER_MESSAGE
+    bytes.len().saturating_add(schema().weight_inside(message, bytes, 0))
 }
 
 struct Schema {
-    names: HashMap<String, usize>,
+    /// For each method, what it takes and what it gives.
+    methods: HashMap<String, (usize, usize)>,
     /// For each message, the numbers of the fields that hold messages, and which.
     nested: Vec<Vec<(u64, usize)>>,
 }
@@ -48,7 +59,20 @@ fn schema() -> &'static Schema {
             let target = |name: &str| names.get(name.trim_start_matches('.')).copied();
             fields.filter_map(|field| Some((u64::try_from(field.number()).ok()?, target(field.type_name())?))).collect()
         });
-        Schema { nested: nested.collect(), names }
+        let nested = nested.collect();
+        let mut methods = HashMap::new();
+        for file in &set.file {
+            for service in &file.service {
+                for method in &service.method {
+                    let target = |name: &str| names.get(name.trim_start_matches('.')).copied();
+                    if let Some(types) = target(method.input_type()).zip(target(method.output_type())) {
+                        let name = format!("{}.{}.{}", file.package(), service.name(), method.name());
+                        methods.insert(name, types);
+                    }
+                }
+            }
+        }
+        Schema { nested, methods }
     })
 }
 
@@ -61,40 +85,43 @@ fn collect<'d>(scope: &str, message: &'d DescriptorProto, all: &mut Vec<(String,
 }
 
 impl Schema {
-    /// How many messages are in this one. What is no protobuf ends the count; the decoder will say so.
-    fn messages_in(&self, message: usize, mut bytes: &[u8], depth: usize) -> usize {
-        let mut count = 0;
+    /// What is in this message, beside its bytes. What is no protobuf ends the count; the decoder will say so.
+    fn weight_inside(&self, message: usize, mut bytes: &[u8], depth: usize) -> usize {
+        let mut weight = 0;
         while let Some(key) = varint(&mut bytes) {
             let (field, kind) = (key >> 3, key & 7);
             let skipped = match kind {
                 0 => match varint(&mut bytes) {
                     Some(_) => 0,
-                    None => return count,
+                    None => return weight,
                 },
                 1 => 8,
                 5 => 4,
                 2 => {
                     let Some(length) = varint(&mut bytes).and_then(|length| usize::try_from(length).ok()) else {
-                        return count;
+                        return weight;
                     };
-                    let Some(content) = bytes.get(..length) else { return count };
+                    let Some(content) = bytes.get(..length) else { return weight };
                     let nested = self.nested[message].iter().find(|(number, _)| *number == field);
-                    if let Some((_, nested)) = nested {
-                        count += 1;
-                        if depth < MAX_DEPTH {
-                            count += self.messages_in(*nested, content, depth + 1);
+                    weight += match nested {
+                        Some((_, nested)) if depth < MAX_DEPTH => {
+                            PER_MESSAGE + self.weight_inside(*nested, content, depth + 1)
                         }
-                    }
+                        Some(_) => PER_MESSAGE,
+                        // A text, or a member that nobody knows.
+                        None => PER_TEXT,
+                    };
                     length
                 }
-                _ => return count,
+                // Groups, which nobody uses and decoders skip: whatever follows may be a crowd.
+                _ => return weight.saturating_add(bytes.len().saturating_mul(PER_MESSAGE / 2)),
             };
             match bytes.get(skipped..) {
                 Some(rest) => bytes = rest,
-                None => return count,
+                None => return weight,
             }
         }
-        count
+        weight
     }
 }
 
@@ -126,19 +153,31 @@ mod tests {
         let bytes = request.encode_to_vec();
         assert!(bytes.len() < 2100);
         // The message, and its parts.
-        assert_eq!(weight("lf.a2a.v1.SendMessageRequest", &bytes), bytes.len() + 1001 * PER_MESSAGE);
-        let text = v03::Message { message_id: "x".repeat(5000), ..v03::Message::default() };
-        let request = v03::SendMessageRequest { request: Some(text), ..v03::SendMessageRequest::default() };
+        let expected = bytes.len() + 1001 * PER_MESSAGE;
+        assert_eq!(request_weight("lf.a2a.v1.A2AService.SendMessage", &bytes), expected);
+        let texts = v03::Message { extensions: vec![String::new(); 1000], ..v03::Message::default() };
+        let request = v03::SendMessageRequest { request: Some(texts), ..v03::SendMessageRequest::default() };
         let bytes = request.encode_to_vec();
-        assert_eq!(weight("a2a.v1.SendMessageRequest", &bytes), bytes.len() + PER_MESSAGE);
-        assert_eq!(weight("no.such.Message", &bytes), bytes.len());
+        let expected = bytes.len() + PER_MESSAGE + 1000 * PER_TEXT;
+        assert_eq!(request_weight("a2a.v1.A2AService.SendMessage", &bytes), expected);
+        let task = v1::Task { history: vec![v1::Message::default(); 10], ..v1::Task::default() }.encode_to_vec();
+        assert_eq!(response_weight("lf.a2a.v1.A2AService.GetTask", &task), task.len() + 10 * PER_MESSAGE);
+        assert_eq!(request_weight("no.such.Method", &bytes), bytes.len());
+        // An empty group of a field that nobody knows, and a crowd behind it.
+        let parts = b"\x2a\x00".repeat(1000);
+        let inner = [&[0xa3, 0x06, 0xa4, 0x06][..], &parts].concat();
+        let bytes = [&[0x12, 0xd4, 0x0f][..], &inner].concat();
+        assert_eq!(inner.len(), 0x54 + (0x0f << 7));
+        assert!(v1::SendMessageRequest::decode(bytes.as_slice()).unwrap().message.unwrap().parts.len() == 1000);
+        assert!(request_weight("lf.a2a.v1.A2AService.SendMessage", &bytes) > 1000 * PER_MESSAGE);
     }
 
     proptest! {
         #[test]
         fn any_bytes_have_a_weight(bytes: Vec<u8>) {
-            for name in ["lf.a2a.v1.Task", "a2a.v1.Task", "google.protobuf.Value"] {
-                prop_assert!(weight(name, &bytes) >= bytes.len());
+            for method in schema().methods.keys() {
+                prop_assert!(request_weight(method, &bytes) >= bytes.len());
+                prop_assert!(response_weight(method, &bytes) >= bytes.len());
             }
         }
     }

@@ -36,6 +36,11 @@ impl TaskEncoder {
         (self.dialect.slot(), self.shape)
     }
 
+    /// Whether it writes text, which takes no memory beside itself.
+    pub fn is_text(&self) -> bool {
+        self.dialect.is_text()
+    }
+
     pub fn encode(&self, task: &Task) -> Vec<u8> {
         let mut out = Vec::with_capacity(512);
         match self.shape {

@@ -329,7 +329,7 @@ impl EventStream {
         let events = match &mut self.events {
             Frames::Sse(events) => events,
             Frames::Grpc { stream, number } => {
-                let text = as_carried(&stream.next()?).to_string();
+                let text = as_carried(&stream.next_message()?).to_string();
                 *number += 1;
                 return Some((*number - 1, self.format.read_event(ExactJson::of(&text))));
             }
