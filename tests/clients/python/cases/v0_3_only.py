@@ -4,6 +4,10 @@ from plain import NO_EXTENDED_CARD, equal
 
 
 async def the_extended_card_is_refused(peer):
+    if peer.binding == 'grpc':
+        # gRPC of 0.3 has one call for both cards, and clients that have nothing else fetch the public one with it.
+        equal('name', (await peer.extended_card()).name, peer.card().name)
+        return
     await peer.refused(NO_EXTENDED_CARD, peer.extended_card())
 
 

@@ -59,7 +59,6 @@ async def errors_of_0_3_begin_with_their_name(peer):
         ('SendMessage', THREE.send('x', taskId='no-such-task'), 'NOT_FOUND', 'TaskNotFoundError: '),
         ('CancelTask', {'name': f'tasks/{done}'}, 'FAILED_PRECONDITION', 'TaskNotCancelableError: '),
         ('SendMessage', THREE.send('more', taskId=done), 'FAILED_PRECONDITION', 'UnsupportedOperationError: '),
-        ('GetAgentCard', {}, 'FAILED_PRECONDITION', 'AuthenticatedExtendedCardNotConfiguredError: '),
         ('SendMessage', {'request': {'messageId': 'm', 'role': 'ROLE_USER'}}, 'INVALID_ARGUMENT', 'InvalidParamsError: '),
     ):
         error = await refused(peer, V0_3, method, request, code)
