@@ -5,6 +5,7 @@
 
 use memchr::memmem;
 
+use crate::grpc;
 use crate::http::Malformed;
 
 /// Why an operation does not count.
@@ -73,12 +74,62 @@ pub fn whole_number(body: &[u8], quoted: &[u8]) -> Option<u64> {
     crate::http::number(&rest[..end])
 }
 
+/// How a dialect spells what we look for.
+#[derive(Debug, Clone, Copy)]
+pub enum Spelling {
+    /// The last states, with their quotes.
+    Json {
+        completed: &'static [u8],
+        canceled: &'static [u8],
+    },
+    Protobuf,
+}
+
+/// A piece of an answer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Chunk {
+    /// None if its text is not as the demo agent writes it.
+    pub number: Option<u64>,
+    pub is_appended: bool,
+    pub is_last: bool,
+}
+
+impl Spelling {
+    pub fn is_completed(self, body: &[u8]) -> bool {
+        match self {
+            Spelling::Json { completed, .. } => has(body, completed),
+            Spelling::Protobuf => grpc::state(body) == Some(grpc::COMPLETED),
+        }
+    }
+
+    pub fn is_canceled(self, body: &[u8]) -> bool {
+        match self {
+            Spelling::Json { canceled, .. } => has(body, canceled),
+            Spelling::Protobuf => grpc::state(body) == Some(grpc::CANCELED),
+        }
+    }
+
+    fn chunk(self, event: &[u8]) -> Option<Chunk> {
+        match self {
+            Spelling::Json { .. } => {
+                let rest = &event[memmem::find(event, b"\"chunk ")? + 7..];
+                let end = rest.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len());
+                Some(Chunk {
+                    number: crate::http::number(&rest[..end]).filter(|_| rest[end..].starts_with(b"\\n\"")),
+                    is_appended: is_true(event, b"\"append\""),
+                    is_last: is_true(event, b"\"lastChunk\""),
+                })
+            }
+            Spelling::Protobuf => grpc::chunk(event),
+        }
+    }
+}
+
 /// The events of one task as one reader gets them: numbers without gaps, chunks complete and in order, the end last.
 #[derive(Debug)]
 pub struct Order {
     chunks: u64,
-    /// How the dialect spells the last state, with quotes.
-    completed: &'static [u8],
+    spelling: Spelling,
     seen: u64,
     last_id: Option<u64>,
     frames: u64,
@@ -86,8 +137,8 @@ pub struct Order {
 }
 
 impl Order {
-    pub fn new(chunks: u64, completed: &'static [u8]) -> Self {
-        Self { chunks, completed, seen: 0, last_id: None, frames: 0, is_over: false }
+    pub fn new(chunks: u64, spelling: Spelling) -> Self {
+        Self { chunks, spelling, seen: 0, last_id: None, frames: 0, is_over: false }
     }
 
     pub fn take(&mut self, frame: crate::sse::Frame<'_>) -> Result<(), Wrong> {
@@ -106,12 +157,12 @@ impl Order {
             _ => self.last_id = frame.id,
         }
         // The last event comes first here: 0.1 repeats all chunks in it.
-        if has(data, self.completed) {
+        if self.spelling.is_completed(data) {
             self.is_over = true;
             return Ok(());
         }
-        match memmem::find(data, b"\"chunk ") {
-            Some(at) => self.chunk(&data[at + 7..], data),
+        match self.spelling.chunk(data) {
+            Some(chunk) => self.chunk(chunk, data),
             None => Ok(()),
         }
     }
@@ -136,18 +187,15 @@ impl Order {
         self.seen == self.chunks
     }
 
-    /// `rest` begins with the chunk's number.
-    fn chunk(&mut self, rest: &[u8], data: &[u8]) -> Result<(), Wrong> {
+    fn chunk(&mut self, chunk: Chunk, data: &[u8]) -> Result<(), Wrong> {
         let expected = self.seen + 1;
-        let end = rest.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len());
-        let is_next = crate::http::number(&rest[..end]) == Some(expected) && rest[end..].starts_with(b"\\n\"");
-        if !is_next || expected > self.chunks {
+        if chunk.number != Some(expected) || expected > self.chunks {
             return Err(Wrong::event(format!("chunk {expected} of {} was due", self.chunks), data));
         }
-        if is_true(data, b"\"append\"") != (expected > 1) {
+        if chunk.is_appended != (expected > 1) {
             return Err(Wrong::event(format!("`append` is wrong at chunk {expected}"), data));
         }
-        if is_true(data, b"\"lastChunk\"") != (expected == self.chunks) {
+        if chunk.is_last != (expected == self.chunks) {
             return Err(Wrong::event(format!("`lastChunk` is wrong at chunk {expected} of {}", self.chunks), data));
         }
         self.seen = expected;
@@ -206,7 +254,8 @@ mod tests {
     }
 
     fn say(events: &str) -> String {
-        let mut order = Order::new(2, b"\"completed\"");
+        let spelling = Spelling::Json { completed: b"\"completed\"", canceled: b"\"canceled\"" };
+        let mut order = Order::new(2, spelling);
         let mut all = || {
             for event in events.split("; ") {
                 let (id, rest) = event.split_once(' ').unwrap();

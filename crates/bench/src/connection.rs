@@ -8,7 +8,9 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use crate::check::Wrong;
 use crate::http::{Head, Incoming, Progress};
+use crate::place::Place;
 use crate::sse::{self, Frame};
+use crate::stage::Connect;
 
 pub struct Connection {
     socket: TcpStream,
@@ -22,6 +24,12 @@ pub struct Connection {
 pub struct Reply<'a> {
     pub status: u16,
     pub body: &'a [u8],
+}
+
+impl Connect for Connection {
+    async fn connect(place: &Place) -> Result<Self, Wrong> {
+        Ok(Connection::open(place.address).await?)
+    }
 }
 
 impl Connection {

@@ -16,10 +16,12 @@ mod work;
 
 mod check;
 mod connection;
+mod grpc;
 mod histogram;
 mod http;
 mod http2;
 mod process;
+mod protobuf;
 mod sse;
 
 pub use histogram::Quantiles;

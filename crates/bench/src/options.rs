@@ -71,6 +71,11 @@ impl Workload {
         }
     }
 
+    /// Whether it can be done over HTTP/2.
+    pub fn has_http2(self) -> bool {
+        matches!(self, Workload::Send | Workload::Stream | Workload::Http2)
+    }
+
     /// What is counted.
     pub fn unit(self) -> &'static str {
         match self {
@@ -92,16 +97,21 @@ impl Workload {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     V1,
+    /// The same over HTTP/2, to tell what gRPC costs from what HTTP/2 costs.
+    V1Http2,
     V03,
     V01,
     /// 1.0 as HTTP+JSON.
     Rest,
     /// The plain REST of agent gateways, which never waits.
     Gateway,
+    /// 1.0 as gRPC.
+    Grpc,
 }
 
 impl Dialect {
-    pub const ALL: [Dialect; 5] = [Dialect::V1, Dialect::V03, Dialect::V01, Dialect::Rest, Dialect::Gateway];
+    pub const ALL: [Dialect; 7] =
+        [Dialect::V1, Dialect::V1Http2, Dialect::V03, Dialect::V01, Dialect::Rest, Dialect::Gateway, Dialect::Grpc];
 
     pub fn named(name: &str) -> Option<Dialect> {
         Dialect::ALL.into_iter().find(|dialect| dialect.name() == name)
@@ -110,10 +120,17 @@ impl Dialect {
     pub fn name(self) -> &'static str {
         match self {
             Dialect::V1 => "1.0",
+            Dialect::V1Http2 => "1.0-http2",
             Dialect::V03 => "0.3",
             Dialect::V01 => "0.1",
             Dialect::Rest => "rest",
             Dialect::Gateway => "gateway",
+            Dialect::Grpc => "grpc",
         }
+    }
+
+    /// Whether calls go over HTTP/2, on connections of their own.
+    pub fn is_over_http2(self) -> bool {
+        matches!(self, Dialect::V1Http2 | Dialect::Grpc)
     }
 }

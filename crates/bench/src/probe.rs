@@ -6,12 +6,14 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::check;
+use crate::check::{self, Wrong};
 use crate::connection::Connection;
+use crate::http2::{Http2, Http2Request};
 use crate::options::{Dialect, Options};
 use crate::place::Place;
 use crate::request::NUMBER;
 use crate::run::Error;
+use crate::stage::Connect;
 
 /// What `sabir bench` sends as plain text.
 pub const TEXT: &str = "bench ############";
@@ -41,12 +43,12 @@ pub async fn find(options: &Options) -> Result<Found, Error> {
             .await
             .map_err(|error| Error::Unreachable(base.authority.clone(), error.to_string()))?;
         let card = card(&mut connection, &base).await?;
-        let path = match options.dialect {
+        let Door { path, tenant } = match options.dialect {
             Dialect::Gateway => gateway(&mut connection, &base).await?,
             dialect => door(&card, dialect, &base.path).ok_or_else(|| Error::NoDoor(dialect.name()))?,
         };
         let run = format!("{:x}", run_number());
-        let place = Place { path, run, ..base.clone() };
+        let place = Place { path, tenant, run, ..base.clone() };
         let agent = agent(&mut connection, &place).await?;
         Ok(Found { place, agent })
     };
@@ -78,6 +80,7 @@ async fn base(url: &str, dialect: Dialect) -> Result<Place, Error> {
         address: *address,
         authority: authority.to_owned(),
         path: path.to_owned(),
+        tenant: String::new(),
         // A server may show each version a card of its own.
         dialect,
         run: String::new(),
@@ -104,13 +107,21 @@ fn not_a2a(base: &Place, why: String) -> Error {
     Error::NotA2a(format!("{}{}", base.authority, base.path), why)
 }
 
-/// The path of the interface that the card lists for the dialect. A card without interfaces has its `url`.
-fn door(card: &Value, dialect: Dialect, base: &str) -> Option<String> {
+/// Where calls go.
+struct Door {
+    path: String,
+    /// The agent that gRPC names in each call.
+    tenant: String,
+}
+
+/// The interface that the card lists for the dialect. A card without interfaces has its `url`.
+fn door(card: &Value, dialect: Dialect, base: &str) -> Option<Door> {
     let (binding, version) = match dialect {
-        Dialect::V1 => ("JSONRPC", "1."),
+        Dialect::V1 | Dialect::V1Http2 => ("JSONRPC", "1."),
         Dialect::V03 => ("JSONRPC", "0.3"),
         Dialect::V01 => ("JSONRPC", "0.1"),
         Dialect::Rest => ("HTTP+JSON", "1."),
+        Dialect::Grpc => ("GRPC", "1."),
         Dialect::Gateway => return None,
     };
     let interfaces = card["supportedInterfaces"].as_array().into_iter().flatten();
@@ -118,7 +129,13 @@ fn door(card: &Value, dialect: Dialect, base: &str) -> Option<String> {
         interface["protocolBinding"] == binding
             && interface["protocolVersion"].as_str().is_some_and(|listed| listed.starts_with(version))
     };
-    let listed = interfaces.clone().find(is_it).and_then(|interface| interface["url"].as_str());
+    let interface = interfaces.clone().find(is_it);
+    if dialect == Dialect::Grpc {
+        // Its URL is often an authority alone, and its paths are those of the service.
+        let tenant = interface?["tenant"].as_str().unwrap_or_default().to_owned();
+        return Some(Door { path: String::new(), tenant });
+    }
+    let listed = interface.and_then(|interface| interface["url"].as_str());
     let older = card["url"].as_str().filter(|_| matches!(dialect, Dialect::V03 | Dialect::V01));
     let only = card["url"].as_str().filter(|_| interfaces.count() == 0);
     let url = listed.or(older).or(only)?;
@@ -127,24 +144,26 @@ fn door(card: &Value, dialect: Dialect, base: &str) -> Option<String> {
         None if url.is_empty() => base,
         None => url,
     };
-    Some(path.trim_end_matches('/').to_owned())
+    Some(Door { path: path.trim_end_matches('/').to_owned(), tenant: String::new() })
 }
 
 /// The path of the gateway's first agent.
-async fn gateway(connection: &mut Connection, base: &Place) -> Result<String, Error> {
+async fn gateway(connection: &mut Connection, base: &Place) -> Result<Door, Error> {
     let no_door = || Error::NoDoor(Dialect::Gateway.name());
     let reply = connection.exchange(&base.get("/v1/a2a/agents")).await.map_err(|_| no_door())?;
     let agents: Value = serde_json::from_slice(reply.body).map_err(|_| no_door())?;
     let send = agents[0]["messageSendUrl"].as_str().ok_or_else(no_door)?;
-    send.strip_suffix("/message:send").map(str::to_owned).ok_or_else(no_door)
+    let path = send.strip_suffix("/message:send").ok_or_else(no_door)?;
+    Ok(Door { path: path.to_owned(), tenant: String::new() })
 }
 
 /// Sends one message and looks at the answer.
 async fn agent(connection: &mut Connection, place: &Place) -> Result<Agent, Error> {
     let refused = |why: String| Error::Refused(place.dialect.name(), why);
-    let mut request = place.send(TEXT);
-    let reply = connection.exchange(request.numbered(0)).await.map_err(|wrong| refused(wrong.to_string()))?;
-    let (status, body) = (reply.status, reply.body.to_vec());
+    let (status, body) = first_reply(connection, place).await.map_err(|wrong| refused(wrong.to_string()))?;
+    if place.dialect == Dialect::Grpc {
+        return Ok(judge(place, &body));
+    }
     if let Some(complaint) = place.complaint(&body) {
         return Err(refused(format!("{status} {complaint}")));
     }
@@ -157,9 +176,9 @@ async fn agent(connection: &mut Connection, place: &Place) -> Result<Agent, Erro
     }
     let id = place.task_id(&body).ok_or_else(|| refused(format!("no taskId in {}", check::shortened(&body))))?;
     for _ in 0..100 {
-        let wrong = |wrong: check::Wrong| refused(wrong.to_string());
+        let wrong = |wrong: Wrong| refused(wrong.to_string());
         let reply = connection.exchange(&place.task_of(&id)).await.map_err(wrong)?;
-        if check::has(reply.body, place.completed()) {
+        if place.spelling().is_completed(reply.body) {
             return Ok(judge(place, reply.body));
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -167,9 +186,21 @@ async fn agent(connection: &mut Connection, place: &Place) -> Result<Agent, Erro
     Ok(Agent::Answers)
 }
 
+/// The reply to a message, over the version of HTTP that is measured.
+async fn first_reply(connection: &mut Connection, place: &Place) -> Result<(u16, Vec<u8>), Wrong> {
+    let mut request = place.send(TEXT);
+    if place.dialect.is_over_http2() {
+        let mut connection = Http2::connect(place).await?;
+        let reply = connection.send(&mut Http2Request::new(place, request), 0).await?;
+        return Ok((reply.status, reply.whole().await?));
+    }
+    let reply = connection.exchange(request.numbered(0)).await?;
+    Ok((reply.status, reply.body.to_vec()))
+}
+
 fn judge(place: &Place, body: &[u8]) -> Agent {
     let echo = format!("echo: {}", TEXT.replace(NUMBER, "000000000000"));
-    if !check::has(body, place.completed()) {
+    if !place.spelling().is_completed(body) {
         Agent::Answers
     } else if check::has(body, echo.as_bytes()) {
         Agent::Demo
@@ -195,19 +226,27 @@ mod tests {
         let new = json!({"supportedInterfaces": [
             {"url": "http://x:1/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
             {"url": "http://x:1/old/", "protocolBinding": "JSONRPC", "protocolVersion": "0.3"},
-            {"url": "http://x:1/", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"}]});
+            {"url": "http://x:1/", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"},
+            {"url": "x:1", "protocolBinding": "GRPC", "protocolVersion": "1.0", "tenant": "demo"}]});
         let old = json!({"url": "http://x:1/a2a"});
         for (card, dialect, expected) in [
             (&new, Dialect::V1, Some("/rpc")),
+            (&new, Dialect::V1Http2, Some("/rpc")),
             (&new, Dialect::V03, Some("/old")),
             (&new, Dialect::Rest, Some("")),
             (&new, Dialect::V01, None),
+            (&new, Dialect::Grpc, Some(" of demo")),
+            (&old, Dialect::Grpc, None),
             (&old, Dialect::V03, Some("/a2a")),
             (&old, Dialect::V01, Some("/a2a")),
             (&old, Dialect::V1, Some("/a2a")),
             (&json!({}), Dialect::V1, None),
         ] {
-            assert_eq!(door(card, dialect, "").as_deref(), expected, "{dialect:?} on {card}");
+            let found = door(card, dialect, "").map(|Door { path, tenant }| match tenant.as_str() {
+                "" => path,
+                tenant => format!("{path} of {tenant}"),
+            });
+            assert_eq!(found.as_deref(), expected, "{dialect:?} on {card}");
         }
     }
 }

@@ -18,6 +18,10 @@ impl Request {
         Self { bytes, places }
     }
 
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// The bytes with this number in them.
     pub fn numbered(&mut self, number: u64) -> &[u8] {
         let digits = digits(number);

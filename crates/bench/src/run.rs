@@ -17,7 +17,7 @@ use crate::work::list::{List, Pages};
 use crate::work::running::Running;
 use crate::work::send::{self, Collect, Send, SilentReceiver};
 use crate::work::stream::Stream;
-use crate::work::{fanout, http2_streams, open_streams, stalled};
+use crate::work::{fanout, http2_streams, open_streams, over_http2, stalled};
 
 /// Why there is nothing to report.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +44,8 @@ pub enum Error {
     NeedsDemo(&'static str),
     #[error("the dialect {0} has no {1}")]
     NotSpoken(&'static str, &'static str),
+    #[error("{0} is not measured in the dialect {1}; send, stream and http2 are")]
+    NotMeasured(&'static str, &'static str),
     #[error("there is no process {0} on this machine whose use could be read from /proc")]
     NoProcess(u32),
     #[error("{0} cannot be set up: {1}")]
@@ -61,6 +63,9 @@ pub struct Progress {
 pub async fn run(options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Report, Error> {
     if let Some(pid) = options.pid {
         Used::by(pid).ok_or(Error::NoProcess(pid))?;
+    }
+    if options.dialect.is_over_http2() && !options.workload.has_http2() {
+        return Err(Error::NotMeasured(options.workload.name(), options.dialect.name()));
     }
     let found = probe::find(options).await?;
     let needs_demo = !matches!(
@@ -124,6 +129,10 @@ async fn measure(options: &Options, found: &Found, progress: &mut dyn FnMut(Prog
     let set_up = |wrong| Error::SetUp(options.workload.name(), wrong);
     let no_streams = || Error::NotSpoken(options.dialect.name(), "streams");
     match options.workload {
+        Workload::Send if options.dialect.is_over_http2() => {
+            let all = (0..workers).map(|_| over_http2::Send::new(place, *agent)).collect();
+            Ok(load(options, place, all, progress).await.finish())
+        }
         Workload::Send => {
             let all = (0..workers).map(|_| Send::new(place, *agent)).collect();
             let mut loaded = load(options, place, all, progress).await;
@@ -165,6 +174,10 @@ async fn measure(options: &Options, found: &Found, progress: &mut dyn FnMut(Prog
             let all: Option<Vec<List>> = (0..workers).map(|_| List::new(place, pages)).collect();
             let all = all.ok_or_else(|| Error::NotSpoken(options.dialect.name(), "lists"))?;
             Ok(load(options, place, all, progress).await.finish())
+        }
+        Workload::Stream if options.dialect.is_over_http2() => {
+            let all: Option<Vec<_>> = (0..workers).map(|_| over_http2::Stream::new(place, options.chunks)).collect();
+            Ok(load(options, place, all.ok_or_else(no_streams)?, progress).await.finish())
         }
         Workload::Stream => {
             let all: Option<Vec<Stream>> = (0..workers).map(|_| Stream::new(place, options.chunks)).collect();

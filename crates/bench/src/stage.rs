@@ -11,7 +11,6 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use crate::check::Wrong;
-use crate::connection::Connection;
 use crate::histogram::Histogram;
 use crate::place::Place;
 use crate::run::Progress;
@@ -26,9 +25,20 @@ const WARMING: u8 = 0;
 const MEASURING: u8 = 1;
 const ENDING: u8 = 2;
 
+/// A connection on which one operation follows the other.
+pub trait Connect: Sized + Send {
+    fn connect(place: &Place) -> impl Future<Output = Result<Self, Wrong>> + Send;
+}
+
 /// One thing that is done over and over on a connection.
 pub trait Operation: Send + 'static {
-    fn once(&mut self, connection: &mut Connection, number: u64) -> impl Future<Output = Result<Done, Wrong>> + Send;
+    type Connection: Connect;
+
+    fn once(
+        &mut self,
+        connection: &mut Self::Connection,
+        number: u64,
+    ) -> impl Future<Output = Result<Done, Wrong>> + Send;
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -182,10 +192,10 @@ async fn work<O: Operation>(stage: Arc<Stage>, place: Place, mut operation: O) -
     let mut tally = Tally::default();
     let mut failures = 0;
     while failures < TRIES && stage.phase.load(Relaxed) != ENDING && stage.next.load(Relaxed) < stage.end {
-        let mut connection = match Connection::open(place.address).await {
+        let mut connection = match O::Connection::connect(&place).await {
             Ok(connection) => connection,
-            Err(error) => {
-                tally.wrong(&format!("cannot connect to {}: {error}", place.authority));
+            Err(wrong) => {
+                tally.wrong(&format!("cannot connect to {}: {wrong}", place.authority));
                 failures += 1;
                 sleep(Duration::from_millis(50)).await;
                 continue;

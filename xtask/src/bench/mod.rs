@@ -6,6 +6,7 @@
 
 mod front;
 mod generator;
+mod grpc;
 mod machine;
 mod measured_server;
 mod page;

@@ -11,12 +11,13 @@ use crate::bench::measured_server::{self, Folder, MeasuredServer, StoreDurabilit
 use crate::bench::table::{Row, TargetVerdict};
 use crate::workspace::Workspace;
 
-pub const GROUPS: [&str; 14] = [
+pub const GROUPS: [&str; 15] = [
     "send",
     "webhook",
     "stored-first",
     "front",
     "dialects",
+    "grpc",
     "get",
     "stream",
     "fanout",
@@ -67,6 +68,7 @@ impl Bench {
             "stored-first" => self.stored_first(),
             "front" => self.front(),
             "dialects" => self.dialects(),
+            "grpc" => self.grpc(),
             "get" => self.get(),
             "stream" => self.stream(),
             "fanout" => self.fanout(),

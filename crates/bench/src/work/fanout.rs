@@ -49,7 +49,7 @@ pub async fn round(
         let mut connection = Connection::open(place.address).await?;
         let subscribe = place.subscribe(&id).expect("who has streams can subscribe");
         connection.stream(Request::new(subscribe).numbered(number)).await?;
-        let mut order = Order::new(chunks, place.completed());
+        let mut order = Order::new(chunks, place.spelling());
         let frame = connection.frame().await?.ok_or_else(|| Wrong::Lost("a reader got nothing".into()))?;
         order.take(frame)?;
         joined.push((connection, order));

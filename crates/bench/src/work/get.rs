@@ -37,6 +37,8 @@ impl Get {
 }
 
 impl Operation for Get {
+    type Connection = Connection;
+
     async fn once(&mut self, connection: &mut Connection, number: u64) -> Result<Done, Wrong> {
         self.next = (self.next + 1) % self.tasks.len();
         let (request, expected) = &mut self.tasks[self.next];
@@ -79,10 +81,12 @@ impl GetLive {
 }
 
 impl Operation for GetLive {
+    type Connection = Connection;
+
     async fn once(&mut self, connection: &mut Connection, number: u64) -> Result<Done, Wrong> {
         let reply = connection.exchange(self.request.numbered(number)).await?;
         let is_ours = check::has(reply.body, self.id.as_bytes()) && check::has(reply.body, WORKS_FOR.as_bytes());
-        let is_open = !check::has(reply.body, self.place.completed());
+        let is_open = !self.place.spelling().is_completed(reply.body);
         if reply.status != 200 || !is_ours || !is_open {
             return Err(Wrong::reply("not the task that works", reply.status, reply.body));
         }

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::check::{self, Wrong};
-use crate::http2::{Http2, Reply};
+use crate::check::Wrong;
+use crate::http2::{Http2, Http2Request, Reply};
 use crate::place::Place;
 use crate::request::Request;
 use crate::run::Progress;
-use crate::stage::{PATIENCE, Tally};
+use crate::stage::{Connect, PATIENCE, Tally};
 
 /// So many are opened at the same time.
 const AT_ONCE: usize = 50;
@@ -45,7 +45,7 @@ pub async fn all(
     if place.stream(WORKS_FOR).is_none() {
         return Ok(None);
     }
-    let mut connection = Http2::open(place).await?;
+    let mut connection = Http2::connect(place).await?;
     let before = resident();
     let began = Instant::now();
     let mut tally = Tally::default();
@@ -83,13 +83,9 @@ pub async fn all(
 }
 
 async fn begin(mut connection: Http2, place: Place, number: u64) -> Result<Open, Wrong> {
-    let mut request = place.stream(WORKS_FOR).expect("it has streams");
+    let mut request = Http2Request::new(&place, place.stream(WORKS_FOR).expect("it has streams"));
     let asked = Instant::now();
-    let mut events = connection.send(request.numbered(number)).await?;
-    if events.status != 200 {
-        let status = events.status;
-        return Err(Wrong::reply("no stream of events", status, &events.whole().await?));
-    }
+    let mut events = connection.stream(&mut request, number).await?;
     loop {
         let frame = events.frame().await?.ok_or_else(|| Wrong::Lost("a stream ended at once".into()))?;
         if let Some(id) = place.task_id(frame.data) {
@@ -99,11 +95,11 @@ async fn begin(mut connection: Http2, place: Place, number: u64) -> Result<Open,
 }
 
 async fn cancel(connection: &mut Http2, place: &Place, id: &str) -> Result<(), Wrong> {
-    let mut request = Request::new(place.cancel(id));
-    let reply = connection.send(request.numbered(0)).await?;
+    let mut request = Http2Request::new(place, Request::new(place.cancel(id)));
+    let reply = connection.send(&mut request, 0).await?;
     let status = reply.status;
     let body = reply.whole().await?;
-    match status == 200 && check::has(&body, place.canceled()) {
+    match status == 200 && place.spelling().is_canceled(&body) {
         true => Ok(()),
         false => Err(Wrong::reply("a task was not canceled", status, &body)),
     }
@@ -113,7 +109,7 @@ async fn cancel(connection: &mut Http2, place: &Place, id: &str) -> Result<(), W
 async fn has_end(mut events: Reply, place: &Place) -> Result<(), Wrong> {
     let mut is_told = false;
     while let Some(frame) = events.frame().await? {
-        is_told = check::has(frame.data, place.canceled());
+        is_told = place.spelling().is_canceled(frame.data);
     }
     if is_told { Ok(()) } else { Err(no_end()) }
 }

@@ -29,6 +29,8 @@ impl List {
 }
 
 impl Operation for List {
+    type Connection = Connection;
+
     async fn once(&mut self, connection: &mut Connection, _number: u64) -> Result<Done, Wrong> {
         let request = self.place.list(&self.token).expect("it had lists before");
         let reply = connection.exchange(&request).await?;

@@ -5,6 +5,7 @@ pub mod get;
 pub mod http2_streams;
 pub mod list;
 pub mod open_streams;
+pub mod over_http2;
 pub mod running;
 pub mod send;
 pub mod stalled;

@@ -83,7 +83,7 @@ async fn begin(place: Place, text: String, number: u64) -> Result<(Connection, O
     let mut connection = Connection::open(place.address).await?;
     let mut request = place.stream(&text).expect("it has streams");
     connection.stream(request.numbered(number)).await?;
-    let mut order = Order::new(0, place.completed());
+    let mut order = Order::new(0, place.spelling());
     for _ in 0..2 {
         let frame = connection.frame().await?.ok_or_else(|| Wrong::Lost("a stream ended at once".into()))?;
         order.take(frame)?;

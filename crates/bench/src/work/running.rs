@@ -4,7 +4,7 @@
 
 use tokio::task::JoinSet;
 
-use crate::check::{self, Order, Wrong};
+use crate::check::{Order, Wrong};
 use crate::connection::Connection;
 use crate::place::{PAGE, Place};
 use crate::probe::TEXT;
@@ -32,7 +32,7 @@ impl Running {
         let mut send = place.send(TEXT);
         for number in 0..PAGE - TASKS {
             let reply = connection.exchange(send.numbered(900_000_000_000 + number)).await?;
-            if !check::has(reply.body, place.completed()) {
+            if !place.spelling().is_completed(reply.body) {
                 return Err(Wrong::reply("a task did not end", reply.status, reply.body));
             }
         }
@@ -53,7 +53,7 @@ impl Running {
         for id in &self.ids {
             let mut cancel = Request::new(self.place.cancel(id));
             let reply = connection.exchange(cancel.numbered(0)).await?;
-            if !check::has(reply.body, self.place.canceled()) {
+            if !self.place.spelling().is_canceled(reply.body) {
                 return Err(Wrong::reply("a task did not work until it was canceled", reply.status, reply.body));
             }
         }
@@ -67,7 +67,7 @@ async fn begin(place: Place, chunks: u64, number: u64) -> Result<String, Wrong> 
     let text = format!("slow {LEAD_IN} stream {chunks} 0");
     let mut begin = place.stream(&text).expect("who has lists has streams");
     stream.stream(begin.numbered(number)).await?;
-    let mut order = Order::new(chunks, place.completed());
+    let mut order = Order::new(chunks, place.spelling());
     let id = loop {
         let frame = stream.frame().await?.ok_or_else(|| Wrong::Lost("a stream ended at once".into()))?;
         order.take(frame)?;

@@ -39,7 +39,7 @@ pub async fn round(
     let mut reader = Connection::open(place.address).await?;
     let began = Instant::now();
     reader.stream(begin.numbered(number)).await?;
-    let mut order = Order::new(chunks, place.completed());
+    let mut order = Order::new(chunks, place.spelling());
     let id = loop {
         let frame = reader.frame().await?.ok_or_else(|| Wrong::Lost("a stream ended at once".into()))?;
         order.take(frame)?;

@@ -27,7 +27,8 @@ pub struct BenchOptions {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
 
-    /// The protocol version; rest is 1.0 as HTTP+JSON, gateway the plain REST below /v1/a2a/agents
+    /// The protocol version; 1.0-http2 is 1.0 over HTTP/2, rest 1.0 as HTTP+JSON, grpc 1.0 as gRPC on the same port,
+    /// gateway the plain REST below /v1/a2a/agents
     #[arg(long, value_name = "NAME", default_value = "1.0",
           value_parser = PossibleValuesParser::new(Dialect::ALL.map(Dialect::name)))]
     pub dialect: String,
@@ -59,6 +60,7 @@ pub const BENCH_HELP: &str = "Examples:
   sabir bench http://127.0.0.1:41242
   sabir bench http://127.0.0.1:41242 --workload stream --chunks 1000 --connections 4
   sabir bench http://127.0.0.1:41242 --workload open-streams --connections 2000 --pid $(pidof sabir)
+  sabir bench http://127.0.0.1:41242 --dialect grpc --workload stream
   sabir bench http://127.0.0.1:9999 --dialect 0.3 --seconds 10 | jq .per_second
 
 Workloads:
@@ -73,6 +75,8 @@ Workloads:
   list-running  one page of 50 tasks, 20 of which have many chunks and still work (dialects 1.0 and rest)
   stalled       a task that streams to one reader, beside so many readers that never read; counts events
   http2         so many streams open on one HTTP/2 connection, and cancels over it, which are timed
+
+The dialects 1.0-http2 and grpc have send, stream and http2. Each of their connections is one of HTTP/2, with one call at a time.
 
 URL is where the card lies: /.well-known/agent-card.json is asked for below it. Any A2A server will do. One
 whose agent echoes `echo: TEXT`, as the demo agent does, has its texts checked too. All workloads but send, get,

@@ -43,6 +43,12 @@ fn every_workload_in_every_dialect_that_has_it() {
         "--workload stalled --readers 20 --chunks 3000",
         "--workload http2 --connections 120",
         "--workload http2 --connections 30 --dialect 0.3",
+        "--workload send --count 40 --dialect 1.0-http2",
+        "--workload stream --count 8 --chunks 300 --dialect 1.0-http2",
+        "--workload send --count 40 --dialect grpc",
+        "--workload stream --count 40 --chunks 20 --dialect grpc",
+        "--workload stream --count 8 --chunks 300 --dialect grpc",
+        "--workload http2 --connections 120 --dialect grpc",
     ] {
         let words: Vec<&str> = arguments.split(' ').chain(["--pid", &pid]).collect();
         let output = bench(&url, &words);
@@ -64,6 +70,19 @@ fn every_workload_in_every_dialect_that_has_it() {
         };
         assert_eq!(report["operations"], expected, "{arguments}: {report}");
         assert!(report["server"]["rss"].as_u64().unwrap() > 1_000_000, "{arguments}: {report}");
+    }
+}
+
+#[test]
+fn what_is_not_measured_over_http2_says_so() {
+    let fixture = ServerFixture::new();
+    let url = format!("http://{}", fixture.server.address);
+    for (workload, dialect) in [("get", "grpc"), ("list", "grpc"), ("fanout", "1.0-http2"), ("webhook", "grpc")] {
+        let output = bench(&url, &["--workload", workload, "--dialect", dialect]);
+        let expected =
+            format!("sabir: {workload} is not measured in the dialect {dialect}; send, stream and http2 are\n");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), expected);
+        assert_eq!(output.status.code(), Some(1));
     }
 }
 
