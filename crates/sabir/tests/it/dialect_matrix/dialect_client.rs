@@ -284,7 +284,8 @@ fn as_http(reply: &GrpcReply) -> HttpReply {
     HttpReply { status, headers: Vec::new(), body: body.into_bytes() }
 }
 
-/// Whole numbers as JSON writes them; protobuf has doubles only.
+/// Whole numbers and times as Sabir's JSON writes them: protobuf has doubles only, and ProtoJSON leaves out a fraction of
+/// nothing.
 fn as_carried(value: &Value) -> Value {
     match value {
         Value::Number(number) => match number.as_f64() {
@@ -292,7 +293,15 @@ fn as_carried(value: &Value) -> Value {
             _ => value.clone(),
         },
         Value::Array(list) => list.iter().map(as_carried).collect(),
-        Value::Object(members) => members.iter().map(|(name, value)| (name.clone(), as_carried(value))).collect(),
+        Value::Object(members) => {
+            let member = |(name, value): (&String, &Value)| match value {
+                Value::String(time) if name == "timestamp" && !time.contains('.') => {
+                    (name.clone(), json!(time.replace('Z', ".000Z")))
+                }
+                _ => (name.clone(), as_carried(value)),
+            };
+            members.iter().map(member).collect()
+        }
         other => other.clone(),
     }
 }
