@@ -15,6 +15,7 @@ mod cors;
 mod encoded_tasks;
 mod exchange;
 mod extensions;
+mod gathered_writes;
 mod grpc;
 mod home;
 mod host;

@@ -22,6 +22,7 @@ use crate::App;
 use crate::body::Body;
 use crate::connections::{ConnectionSlot, Connections, End, Protocol};
 use crate::exchange::Connected;
+use crate::gathered_writes::GatheredWrites;
 use crate::incoming::BodySource;
 use crate::log_limit::LogLimit;
 use crate::pieces::PIECE;
@@ -294,7 +295,7 @@ async fn serve_http2(
         .max_concurrent_streams(HTTP2_STREAMS)
         .max_send_buf_size(PIECE);
     let service = service_fn(|request| answer(app.clone(), slot, client, request));
-    let mut serving = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let mut serving = pin!(builder.serve_connection(TokioIo::new(GatheredWrites::new(stream)), service));
     tokio::select! {
         ended = serving.as_mut() => return ended,
         how = connection.has_to_end(End::Gracefully) => match how {
