@@ -289,3 +289,21 @@ fn a_cancel_is_passed_on_after_a_crash() {
     assert!(said.starts_with("canceled"), "{said}");
     assert!(agent.wait_for_task(&remote, LIMIT, |task| task.state == RemoteState::Canceled));
 }
+
+/// Nobody can find the task of a message whose answer was lost, so nobody can say that it was stopped.
+#[test]
+fn a_cancel_of_what_nobody_can_find_says_so() {
+    let slow = |operation, millis| Some(Delay { on: On::Only(operation), before_head: Duration::from_millis(millis) });
+    let faults = Faults { delay: slow(Operation::Stream, 60_000), ..Faults::default() };
+    let agent = RemoteAgent::builder(RemoteProtocol::V1JsonRpc).with_faults(faults).start();
+    let mut front = Front::of(&agent);
+    let id = front.begin("slow 600");
+    assert!(agent.wait_for_requests(Operation::Stream, 1, LIMIT));
+    front.kill();
+    // Long enough that the cancel comes while the next run still looks for the task.
+    agent.set_faults(Faults { delay: slow(Operation::Get, 600), ..Faults::default() });
+    front.start();
+    assert!(agent.wait_for_requests(Operation::Get, 1, LIMIT));
+    front.cancel(&id);
+    assert_eq!(front.until_over(&id), "canceled \"\" (the remote agent did not confirm that it stopped)");
+}
