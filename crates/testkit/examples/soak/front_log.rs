@@ -2,10 +2,14 @@
 //!
 //! In which pieces artifacts come depends on what happened to the connection, so only the order of states is read here; what
 //! was made is compared with what the remote agent has (`check_fronts`). A turn is `working` and then artifacts. A run that
-//! ended with its server resumes the turn, with a `working` of its own.
+//! ended with its server resumes the turn, with a `working` of its own. A `working` without words also says that an agent which
+//! could not be reached is there again.
 
 use crate::dialect_client::{CallerMessage, Event, is_terminal};
 use crate::log_parser::{Ending, ParsedLog};
+
+/// How a front says that its agent is away for now.
+const UNREACHABLE: &str = "the remote agent cannot be reached now";
 
 /// Reads the events of a task against the messages of its callers. `may_resume` says whether the server ended just before
 /// the event at this place.
@@ -20,6 +24,7 @@ pub fn parse(
     }
     let (mut state, mut begins) = ("submitted", Vec::new());
     let mut ending = Ending::ByAgent;
+    let mut is_unreachable = false;
     for (place, event) in events.iter().enumerate().skip(1) {
         let unexpected = || Err(format!("event {} comes while it is {state}: {event:?}", place + 1));
         match event {
@@ -29,6 +34,8 @@ pub fn parse(
             Event::Artifact { .. } => return unexpected(),
             Event::Status { state: next, words, .. } => {
                 match (next.as_str(), words) {
+                    ("working", Some(words)) if words.starts_with(UNREACHABLE) => is_unreachable = true,
+                    ("working", None) if is_unreachable => is_unreachable = false,
                     ("working", None) => begins.push(place),
                     ("submitted", Some(words)) if words.starts_with("waiting for ") && state == "submitted" => {}
                     ("submitted", _) => return unexpected(),
@@ -39,6 +46,7 @@ pub fn parse(
                     _ if state != "working" => return unexpected(),
                     _ => {}
                 }
+                is_unreachable &= next == "working";
                 state = next;
             }
         }
