@@ -504,3 +504,22 @@ fn any_message_gets_a_status_and_the_server_lives() {
     result.unwrap();
     assert_eq!(server.call("SendMessage", v1_message("hello")).code(), OK);
 }
+
+/// Who is refused before its body is read is told so in its own format, and who does not speak gRPC at all in that of HTTP.
+#[test]
+fn refusals_before_the_body_have_the_type_of_their_client() {
+    let server = ServerFixture::configured("[auth]\ntokens = ['alice:token-of-alice']\n");
+    let path = format!("/{V1}/GetTask");
+    for (content_type, status, answered, code) in [
+        ("application/grpc-web+proto", 200, "application/grpc-web+proto", Some("16")),
+        ("application/json", 415, "text/plain; charset=utf-8", None),
+        ("application/grpc", 415, "text/plain; charset=utf-8", None),
+    ] {
+        let headers = [("Content-Type", content_type)];
+        let reply = server.server.http().exchange("POST", &path, &headers, b"\0\0\0\0\0").unwrap();
+        assert_eq!((reply.status, reply.header("content-type")), (status, Some(answered)), "{content_type}");
+        assert_eq!(reply.header("grpc-status"), code, "{content_type}");
+    }
+    let reply = grpc::call(server.server.address, &format!("{V1}/GetTask"), &[], &json!({"id": "x"}));
+    assert_eq!((reply.http_status, reply.code()), (200, Some(16)));
+}

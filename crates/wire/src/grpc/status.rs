@@ -116,3 +116,27 @@ fn shortened(sentence: &str) -> &str {
 fn any(name: &str, message: &impl Message) -> prost_types::Any {
     prost_types::Any { type_url: format!("type.googleapis.com/{name}"), value: message.encode_to_vec() }
 }
+
+#[cfg(test)]
+mod tests {
+    use sabir_model::Violation;
+
+    use super::*;
+
+    /// Clients take about eight kilobytes of metadata, and text grows when it is encoded.
+    #[test]
+    fn an_error_with_much_to_say_still_fits_into_trailers() {
+        let long =
+            |at: usize| Violation { field: format!("{at}{}", "😀".repeat(200)), description: "é".repeat(200) };
+        let error = Error::Invalid((0..20).map(long).collect());
+        for version in [ProtocolVersion::V1_0, ProtocolVersion::V0_3] {
+            let status = GrpcStatus::of(&error, version, Some(Operation::Send));
+            assert_eq!(status.code.name(), "INVALID_ARGUMENT");
+            let (text, details) = (status.message.len() * 3, status.details.len() * 4 / 3);
+            assert!(text + details < 8000, "{version:?}: {text} and {details}");
+            assert!(version == ProtocolVersion::V1_0 || status.message.starts_with("InvalidParamsError: "));
+        }
+        let short = GrpcStatus::of(&Error::invalid("id", "is required"), ProtocolVersion::V0_3, None);
+        assert_eq!(short.message, "InvalidParamsError: id is required");
+    }
+}

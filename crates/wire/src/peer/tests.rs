@@ -203,6 +203,27 @@ fn what_protobuf_cannot_hold_is_not_sent_over_grpc() {
     }
 }
 
+/// A marker stands for something that the agent has made. It is not what the agent has made.
+#[test]
+fn a_marker_of_another_sabir_is_not_taken_for_data() {
+    let json = |text: &str| Some(crate::protobuf::write_struct(&Json::parse(text).unwrap()));
+    let status = |state: sabir_proto::v1::TaskState| {
+        Some(sabir_proto::v1::TaskStatus { state: state.into(), ..Default::default() })
+    };
+    for (metadata, is_refused) in [(r#"{"n":5}"#, false), (r#"{"n":12345678901234567}"#, true)] {
+        let task = sabir_proto::v1::Task {
+            id: "t".into(),
+            status: status(sabir_proto::v1::TaskState::Working),
+            metadata: json(metadata),
+            ..Default::default()
+        };
+        let message = sabir_proto::prost::Message::encode_to_vec(&task);
+        let read = protocol(ProtocolVersion::V1_0, Binding::Grpc).read_message(Operation::Get, &message);
+        let kind = read.err().map(|error| error.kind);
+        assert_eq!(kind, is_refused.then_some(PeerErrorKind::Unsupported), "{metadata}");
+    }
+}
+
 #[test]
 fn our_own_server_reads_every_request_as_it_was_meant() {
     let mut refused = Vec::new();
