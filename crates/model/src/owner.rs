@@ -86,6 +86,8 @@ pub mod scope {
     pub const APPROVE: &str = "approve";
     /// Sees and does everything with everybody's tasks.
     pub const ADMIN: &str = "admin";
+    /// Reads `/metrics`, and nothing else.
+    pub const METRICS: &str = "metrics";
 }
 
 /// Everything that is known about who makes a call.

@@ -3,6 +3,8 @@
 //! It is stored with the message, so that a turn that waits for its slot, or runs after a restart, gets it too. No dialect
 //! spells it.
 
+use std::num::{NonZeroU64, NonZeroU128};
+
 use serde::{Deserialize, Serialize};
 
 use crate::Caller;
@@ -81,6 +83,11 @@ impl TraceContext {
         is_valid.then(|| Self { parent: parent.to_owned(), state })
     }
 
+    /// The context of a span of ours. `flags` and `state` are those that requests get which belong to the span.
+    pub fn of_span(trace: NonZeroU128, span: NonZeroU64, flags: u8, state: Option<&str>) -> Self {
+        Self { parent: format!("00-{trace:032x}-{span:016x}-{flags:02x}"), state: state.map(str::to_owned) }
+    }
+
     /// The value of `traceparent`, for requests that the agent makes.
     pub fn traceparent(&self) -> &str {
         &self.parent
@@ -94,6 +101,16 @@ impl TraceContext {
     /// The id of the whole trace: 32 hexadecimal digits.
     pub fn trace_id(&self) -> &str {
         self.parent.split('-').nth(1).unwrap_or_default()
+    }
+
+    /// The id of the span that the request belongs to: 16 hexadecimal digits.
+    pub fn span_id(&self) -> &str {
+        self.parent.split('-').nth(2).unwrap_or_default()
+    }
+
+    /// The flags. Bit 0 says that the trace is recorded.
+    pub fn flags(&self) -> u8 {
+        self.parent.split('-').nth(3).and_then(|flags| u8::from_str_radix(flags, 16).ok()).unwrap_or(0)
     }
 }
 
@@ -147,5 +164,14 @@ mod tests {
             let trace = TraceContext::parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", state).unwrap();
             assert_eq!(trace.tracestate(), expected, "{state:?}");
         }
+    }
+
+    #[test]
+    fn the_context_of_a_span_is_a_valid_traceparent() {
+        let (trace, span) = (NonZeroU128::new(0xabc).unwrap(), NonZeroU64::new(0x12).unwrap());
+        let context = TraceContext::of_span(trace, span, 1, Some("a=1"));
+        assert_eq!(context.traceparent(), "00-00000000000000000000000000000abc-0000000000000012-01");
+        assert_eq!(TraceContext::parse(context.traceparent(), context.tracestate()), Some(context.clone()));
+        assert_eq!((context.span_id(), context.flags()), ("0000000000000012", 1));
     }
 }

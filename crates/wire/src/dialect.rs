@@ -67,6 +67,26 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// Each of them.
+    pub const ALL: [Operation; 11] = [
+        Operation::Send,
+        Operation::Stream,
+        Operation::Get,
+        Operation::List,
+        Operation::Cancel,
+        Operation::Subscribe,
+        Operation::PushSet,
+        Operation::PushGet,
+        Operation::PushList,
+        Operation::PushDelete,
+        Operation::ExtendedCard,
+    ];
+
+    /// As 1.0 names it.
+    pub fn name(self) -> &'static str {
+        crate::jsonrpc::method_name(crate::ProtocolVersion::V1_0, self).expect("1.0 has a name for every operation")
+    }
+
     pub fn is_streaming(self) -> bool {
         matches!(self, Operation::Stream | Operation::Subscribe)
     }

@@ -60,14 +60,27 @@ pub use jcs::canonical_json;
 pub use json::json_depth;
 pub use peer::{Binding, GrpcEnd, PeerCall, PeerError, PeerErrorKind, PeerProtocol, PeerRequest, Received};
 pub use peer_response::PeerResponse;
-pub use percent::{encode as percent_encode, parameters as query_parameters, value as query_value};
+pub use percent::{
+    encode as percent_encode, parameters as query_parameters, segment as path_segment, value as query_value,
+};
 pub use request_head::RequestHead;
 pub use responder::{EVENT_STREAM, Reply, Responder, SplitTaskReply, TaskEncoder, TaskShape, Wrapper};
 pub use surface::{Endpoint, KnownAgents, Refusal, Surface, locate};
 pub use v01::V01;
-pub use v1::{V1, V1Protobuf};
+pub use v1::{V1, V1Protobuf, state_name};
 pub use v03::{V03, V03Proto, V03Protobuf};
 pub use version::ProtocolVersion;
+
+/// What a dialect of birth is called. `None`: no version of this program has made such tasks.
+pub fn birth_name(born: sabir_model::Birth) -> Option<&'static str> {
+    match born {
+        v1::BIRTH => Some("1.0"),
+        v03::BIRTH => Some("0.3"),
+        v01::BIRTH => Some("0.1"),
+        gateway::BIRTH => Some("gateway"),
+        _ => None,
+    }
+}
 
 /// The dialect of tasks that are made without a wire, by a program that calls the engine itself: the newest.
 pub const NEWEST_BIRTH: sabir_model::Birth = v1::BIRTH;

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use crate::work;
 
 /// One segment of a path. `None`: an escape is broken, or the bytes are not UTF-8.
-pub(crate) fn segment(text: &str) -> Option<Cow<'_, str>> {
+pub fn segment(text: &str) -> Option<Cow<'_, str>> {
     if !text.contains('%') {
         return Some(Cow::Borrowed(text));
     }

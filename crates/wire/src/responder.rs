@@ -5,6 +5,7 @@
 
 mod envelope;
 mod frame;
+mod origin;
 mod shared;
 
 use sabir_model::{Answer, Birth, Error, Task, Violation};
@@ -17,6 +18,7 @@ use crate::errors;
 use crate::gateway::{self, GatewayOperation};
 use crate::grpc::{self, GrpcStatus};
 use crate::http_json::EndpointGroup;
+use crate::jsonrpc::method_name;
 use crate::{Dialect, Operation, Payload, ProtocolVersion, v01::V01, v1::V1};
 
 /// How the engine begins the names of members of a webhook's config.
@@ -97,6 +99,32 @@ impl<'a> Responder<'a> {
             },
             _ if is_0_1 => Self { dialect: &V01, ..responder },
             _ => responder,
+        }
+    }
+
+    /// The name that 1.0 has for the operation, whatever the version of the request. `None`: it is not known, since the
+    /// request could not be read so far.
+    pub fn operation_name(&self) -> Option<&'static str> {
+        method_name(ProtocolVersion::V1_0, self.operation?)
+    }
+
+    /// The version of the request. `None`: the gateway, which is no version of A2A.
+    pub fn version(&self) -> Option<ProtocolVersion> {
+        match &self.envelope {
+            Envelope::JsonRpc(envelope) => Some(envelope.version),
+            Envelope::HttpJson(group) => Some(group.version()),
+            Envelope::Grpc(version) => Some(*version),
+            Envelope::Gateway(_) => None,
+        }
+    }
+
+    /// How the request came here, as cards name it; `GATEWAY` is ours.
+    pub fn binding_name(&self) -> &'static str {
+        match &self.envelope {
+            Envelope::JsonRpc(_) => "JSONRPC",
+            Envelope::HttpJson(_) => "HTTP+JSON",
+            Envelope::Grpc(_) => "GRPC",
+            Envelope::Gateway(_) => "GATEWAY",
         }
     }
 

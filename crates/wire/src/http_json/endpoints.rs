@@ -29,6 +29,15 @@ impl EndpointGroup {
         }
     }
 
+    /// The version that these paths belong to.
+    pub fn version(self) -> ProtocolVersion {
+        match self {
+            EndpointGroup::V1 | EndpointGroup::Unversioned => ProtocolVersion::V1_0,
+            EndpointGroup::V0_3 | EndpointGroup::TaskAlias => ProtocolVersion::V0_3,
+            EndpointGroup::V0_2Card => ProtocolVersion::V0_2,
+        }
+    }
+
     /// Whether these paths serve the version that the request names.
     pub fn serves(self, version: &VersionHeader<'_>) -> bool {
         match self {

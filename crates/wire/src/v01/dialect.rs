@@ -16,7 +16,7 @@ use crate::{Dialect, JsonDialect, Operation, Payload, PushMembers, Strictness, j
 
 pub struct V01;
 
-pub(super) const BIRTH: Birth = Birth(1);
+pub(crate) const BIRTH: Birth = Birth(1);
 
 impl Dialect for V01 {
     fn birth(&self) -> Birth {

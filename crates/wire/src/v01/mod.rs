@@ -15,4 +15,5 @@ mod task;
 
 pub use dialect::V01;
 
+pub(crate) use dialect::BIRTH;
 pub(crate) use request::write_call;

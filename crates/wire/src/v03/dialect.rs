@@ -16,7 +16,7 @@ use crate::{Dialect, JsonDialect, Operation, Payload, PushMembers, Strictness, j
 
 pub struct V03;
 
-pub(super) const BIRTH: Birth = Birth(3);
+pub(crate) const BIRTH: Birth = Birth(3);
 
 impl Dialect for V03 {
     fn birth(&self) -> Birth {

@@ -18,6 +18,8 @@ pub use dialect::V03;
 pub use proto::V03Proto;
 pub use protobuf::V03Protobuf;
 
+pub(crate) use dialect::BIRTH;
+
 pub(crate) use data::{Data, read_data, read_nested, read_wrapped};
 pub(crate) use names::{read_role, read_state, role_name, state_name};
 pub(crate) use part::{File, Part};

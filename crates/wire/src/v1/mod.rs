@@ -17,12 +17,13 @@ mod task;
 mod task_id;
 
 pub use dialect::V1;
+pub use names::state_name;
 pub use protobuf::V1Protobuf;
 
 pub(crate) use dialect::BIRTH;
 
 pub(crate) use frame::{FinalFlag, Frame};
-pub(crate) use names::{StateName, read_role, read_state, role_name, state_name};
+pub(crate) use names::{StateName, read_role, read_state, role_name};
 pub(crate) use part::read_base64;
 pub(crate) use request::write_call;
 pub(crate) use task::{Artifact, Status, Task};

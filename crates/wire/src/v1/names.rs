@@ -28,7 +28,8 @@ impl StateName for State1_0<'_> {
     }
 }
 
-pub(crate) fn state_name(state: State) -> &'static str {
+/// A state as 1.0 names it.
+pub fn state_name(state: State) -> &'static str {
     match state {
         State::Submitted => "TASK_STATE_SUBMITTED",
         State::Working => "TASK_STATE_WORKING",
