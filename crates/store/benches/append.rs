@@ -8,8 +8,8 @@ use sabir_model::{
     PushConfigId, Role, State, Status, StatusChange, TaskId, Timestamp,
 };
 use sabir_store::{
-    Append, AppendResult, AppendTarget, Durability, MemoryStore, NewTask, SideRow, SqliteStore, Store, StoreFuture,
-    Webhook, WebhookEvents,
+    Append, AppendResult, AppendTarget, Durability, MemoryStore, NewTask, Ownership, SideRow, SqliteStore, Store,
+    StoreFuture, Webhook, WebhookEvents,
 };
 
 fn main() {
@@ -49,7 +49,14 @@ fn appends_in_two_steps(bencher: Bencher<'_, '_>, at_once: usize) {
             let mut seconds = Vec::new();
             for first in firsts {
                 let target = AppendTarget::Known(first.await.expect("it is stored").task);
-                let append = Append { target, events: &events[1..], after: 1, snapshot: None, side_rows: &[] };
+                let append = Append {
+                    target,
+                    events: &events[1..],
+                    after: 1,
+                    snapshot: None,
+                    side_rows: &[],
+                    ownership: Ownership::default(),
+                };
                 seconds.push(store.append(append));
             }
             for second in seconds {
@@ -118,8 +125,23 @@ fn create(
     let (owner, agent) = (Owner::anonymous(), AgentId::parse("demo").expect("an id"));
     let task = TaskId::parse(format!("task-{number}")).expect("an id");
     let context = ContextId::parse(format!("context-{number}")).expect("an id");
-    let new = NewTask { owner: &owner, agent: &agent, task: &task, context: &context, born: Birth(1), key: None };
-    store.append(Append { target: AppendTarget::New(new), events, after: 0, snapshot: None, side_rows })
+    let new = NewTask {
+        owner: &owner,
+        agent: &agent,
+        task: &task,
+        context: &context,
+        born: Birth(1),
+        key: None,
+        send_digest: None,
+    };
+    store.append(Append {
+        target: AppendTarget::New(new),
+        events,
+        after: 0,
+        snapshot: None,
+        side_rows,
+        ownership: Ownership::default(),
+    })
 }
 
 fn events() -> Vec<Event> {

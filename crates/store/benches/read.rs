@@ -7,7 +7,7 @@ use sabir_model::{
     AgentId, Artifact, ArtifactId, Birth, Chunk, ContextId, Created, Event, Message, MessageId, Owner, Part, Role,
     State, Status, StatusChange, TaskId, Timestamp, Wanted, apply,
 };
-use sabir_store::{Append, AppendTarget, Durability, NewTask, Query, SqliteStore, Store};
+use sabir_store::{Append, AppendTarget, Durability, NewTask, Ownership, Query, SqliteStore, Store};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -111,13 +111,34 @@ impl Files {
     fn create(&self, number: usize, later: &[Event]) {
         let creation = created();
         let (owner, agent, id, context) = (Owner::anonymous(), agent(), task(number), context(number));
-        let new = NewTask { owner: &owner, agent: &agent, task: &id, context: &context, born: Birth(10), key: None };
-        let append =
-            Append { target: AppendTarget::New(new), events: &[&creation], after: 0, snapshot: None, side_rows: &[] };
+        let new = NewTask {
+            owner: &owner,
+            agent: &agent,
+            task: &id,
+            context: &context,
+            born: Birth(10),
+            key: None,
+            send_digest: None,
+        };
+        let append = Append {
+            target: AppendTarget::New(new),
+            events: &[&creation],
+            after: 0,
+            snapshot: None,
+            side_rows: &[],
+            ownership: Ownership::default(),
+        };
         let made = self.runtime.block_on(self.store.append(append)).expect("it is stored");
         let events: Vec<&Event> = later.iter().collect();
         let target = AppendTarget::Known(made.task);
-        let append = Append { target, events: &events, after: 1, snapshot: None, side_rows: &[] };
+        let append = Append {
+            target,
+            events: &events,
+            after: 1,
+            snapshot: None,
+            side_rows: &[],
+            ownership: Ownership::default(),
+        };
         drop(self.store.append(append));
     }
 
@@ -145,6 +166,7 @@ impl Files {
                 after: folded.seq - 40,
                 snapshot: offered.then_some(&folded),
                 side_rows: &[],
+                ownership: Ownership::default(),
             }));
         }
     }

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 
 use sabir_model::{AgentId, Caller, Owner, TaskId, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use crate::{StoreFuture, TaskNo};
 
@@ -26,7 +27,7 @@ pub trait AuditLog: Send + Sync + 'static {
 }
 
 /// What was done, or tried.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditEntry {
     pub time: Timestamp,
     /// Who did it.
@@ -48,7 +49,7 @@ pub struct AuditEntry {
 }
 
 /// Every action that is recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum AuditAction {
     /// A message began a task.
     Create,
@@ -67,12 +68,14 @@ pub enum AuditAction {
     DropDelivery,
     /// An admin gave tasks of one owner to another.
     Assign,
+    /// An admin took a copy of everything in the store.
+    Backup,
     /// An admin call by somebody who is no admin.
     AdminCall,
 }
 
 impl AuditAction {
-    pub const ALL: [AuditAction; 12] = [
+    pub const ALL: [AuditAction; 13] = [
         AuditAction::Create,
         AuditAction::Message,
         AuditAction::Answer,
@@ -84,6 +87,7 @@ impl AuditAction {
         AuditAction::RetryDelivery,
         AuditAction::DropDelivery,
         AuditAction::Assign,
+        AuditAction::Backup,
         AuditAction::AdminCall,
     ];
 
@@ -101,6 +105,7 @@ impl AuditAction {
             AuditAction::RetryDelivery => "delivery-retry",
             AuditAction::DropDelivery => "delivery-drop",
             AuditAction::Assign => "assign",
+            AuditAction::Backup => "backup",
             AuditAction::AdminCall => "admin",
         }
     }

@@ -7,8 +7,8 @@ use sabir_model::{AgentId, Birth, ContextId, Event, IdempotencyKey, Owner, Seq, 
 
 use crate::head::HeadChange;
 use crate::{
-    Append, AppendTarget, AuditEntry, MAX_EVENTS_WITHOUT_SNAPSHOT, SentKey, SideRow, StoreError, TASK_ROW_BYTES,
-    TaskNo, Webhook,
+    Append, AppendTarget, AuditEntry, ForwardNo, MAX_EVENTS_WITHOUT_SNAPSHOT, Ownership, SentKey, SideRow, StoreError,
+    TASK_ROW_BYTES, TaskNo, Webhook,
 };
 
 /// The size of a pack, unless a single event is larger.
@@ -22,6 +22,7 @@ pub(crate) struct Encoded {
     pub head: HeadChange,
     pub snapshot: Option<EncodedSnapshot>,
     pub side_rows: Vec<EncodedSideRow>,
+    pub ownership: Ownership,
     /// There is a status other than `submitted` in it.
     pub has_status: bool,
     /// There is an event behind the creation in it.
@@ -47,6 +48,7 @@ pub(crate) struct EncodedNewTask {
     pub context: ContextId,
     pub born: Birth,
     pub key: Option<IdempotencyKey>,
+    pub send_digest: Option<[u8; 16]>,
     pub created: Timestamp,
     pub latest: LatestStatus,
 }
@@ -70,6 +72,8 @@ pub(crate) enum EncodedSideRow {
     Attempts(u32),
     Webhook(Box<Webhook>),
     Audit(Box<AuditEntry>),
+    ForwardDone(ForwardNo),
+    SendInFlight([u8; 16]),
 }
 
 impl Encoded {
@@ -93,6 +97,7 @@ impl Encoded {
             head,
             snapshot: snapshot.filter(|_| last > MAX_EVENTS_WITHOUT_SNAPSHOT).map(EncodedSnapshot::new).transpose()?,
             side_rows: append.side_rows.iter().map(encode_side_row).collect::<Result<_, _>>()?,
+            ownership: append.ownership.clone(),
             has_status: append.events.iter().any(|event| is_progress(event)),
             has_later_events: append.events.iter().any(|event| !matches!(event, Event::Created(_))),
         })
@@ -135,6 +140,14 @@ impl Encoded {
         (row + self.events.as_bytes().len() + inbox.sum::<usize>()) as i64
     }
 
+    /// The keys of later messages.
+    pub fn sent_keys(&self) -> impl Iterator<Item = &SentKey> {
+        self.side_rows.iter().filter_map(|row| match row {
+            EncodedSideRow::Key(key) => Some(key),
+            _ => None,
+        })
+    }
+
     pub fn last(&self) -> Seq {
         self.after.saturating_add(self.events.len() as Seq)
     }
@@ -161,6 +174,7 @@ fn encode_target(append: &Append<'_>) -> Result<EncodedTarget, StoreError> {
                 context: new.context.clone(),
                 born: new.born,
                 key: new.key.cloned(),
+                send_digest: new.send_digest,
                 created: created.time,
                 latest: latest_status(later)?.unwrap_or(submitted),
             }))
@@ -201,6 +215,8 @@ fn encode_side_row(row: &SideRow) -> Result<EncodedSideRow, StoreError> {
         SideRow::Attempts(count) => EncodedSideRow::Attempts(*count),
         SideRow::Webhook(webhook) => EncodedSideRow::Webhook(webhook.clone()),
         SideRow::Audit(entry) => EncodedSideRow::Audit(entry.clone()),
+        SideRow::ForwardDone(number) => EncodedSideRow::ForwardDone(*number),
+        SideRow::SendInFlight(digest) => EncodedSideRow::SendInFlight(*digest),
     })
 }
 

@@ -170,6 +170,11 @@ fn unreadable(seq: Seq, error: &serde_json::Error) -> Damage {
     Damage(format!("event {seq} cannot be read: {error}"))
 }
 
+/// The first event of a pack. The others are not looked at.
+pub(crate) fn first_event(pack: &[u8]) -> Option<Event> {
+    events_of(pack).next()?.ok()
+}
+
 fn events_of(pack: &[u8]) -> impl Iterator<Item = serde_json::Result<Event>> {
     serde_json::Deserializer::from_slice(pack).into_iter()
 }

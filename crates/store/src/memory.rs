@@ -4,6 +4,8 @@
 //! simple reference for the other stores.
 
 mod audit;
+mod contents;
+mod summaries;
 mod webhooks;
 
 use std::cmp::Reverse;
@@ -23,9 +25,11 @@ use crate::damage::{Damage, DamageLog, damaged_task, unreadable_message};
 use crate::encode::{Encoded, EncodedNewTask, EncodedSideRow, EncodedTarget, LatestStatus};
 use crate::fold::{Fold, decode, decode_event};
 use crate::page::{EVENT_BYTES, PageBudget, cut, trim};
+use crate::transfer::ExportTasks;
 use crate::{
-    Append, AppendResult, AuditEntry, Listing, Others, Query, Retention, SentKey, Store, StoreError, StoreFuture,
-    SweepResult, TASK_ROW_BYTES, TaskNo, TaskRow, UnfinishedTask, Webhook, WebhookSet,
+    Append, AppendResult, AuditEntry, Epoch, Listing, Others, Query, Retention, SentKey, Store, StoreError, StoreFacts,
+    StoreFuture, SummaryPage, SummaryQuery, SweepResult, TASK_ROW_BYTES, TaskCount, TaskNo, TaskRow, TaskSummary,
+    UnfinishedTask, Webhook, WebhookSet,
 };
 
 /// A sweep deletes at most this many tasks.
@@ -231,6 +235,28 @@ impl Store for MemoryStore {
         answer(Ok(tasks.into_iter().filter(|no| state.assign(*no, from, to)).collect()))
     }
 
+    fn summaries(&self, query: SummaryQuery) -> StoreFuture<'_, SummaryPage> {
+        answer(Ok(self.lock().summaries(&self.damages, &query)))
+    }
+
+    fn summary(&self, task: TaskNo) -> StoreFuture<'_, Option<TaskSummary>> {
+        answer(Ok(self.lock().tasks.get(&task).map(|entry| entry.summary(&self.damages))))
+    }
+
+    fn bytes_of(&self, task: TaskNo) -> StoreFuture<'_, u64> {
+        let bytes = |entry: &MemoryTask| TASK_ROW_BYTES + entry.bytes() as u64;
+        answer(Ok(self.lock().tasks.get(&task).map_or(0, bytes)))
+    }
+
+    fn task_counts(&self, owner: Option<&Owner>) -> StoreFuture<'_, Vec<TaskCount>> {
+        answer(Ok(self.lock().task_counts(owner)))
+    }
+
+    fn facts(&self) -> StoreFuture<'_, StoreFacts> {
+        let bytes = self.lock().tasks.values().map(|entry| TASK_ROW_BYTES + entry.bytes() as u64).sum();
+        answer(Ok(StoreFacts { bytes, format: None }))
+    }
+
     fn highest_no(&self) -> TaskNo {
         TaskNo(self.lock().last_no)
     }
@@ -246,6 +272,10 @@ impl Store for MemoryStore {
     fn check(&self) -> StoreFuture<'_, ()> {
         answer(Ok(()))
     }
+
+    fn export(&self) -> StoreFuture<'_, Option<Box<dyn ExportTasks>>> {
+        answer(Ok(None))
+    }
 }
 
 fn answer<T: Send + 'static>(answer: Result<T, StoreError>) -> StoreFuture<'static, T> {
@@ -257,7 +287,10 @@ impl MemoryState {
     fn append(&mut self, append: Encoded) -> Result<(AppendResult, bool), StoreError> {
         let no = match &append.target {
             EncodedTarget::New(new) => self.create(new)?,
-            EncodedTarget::Known(no, latest) => self.change(*no, append.after, *latest)?,
+            EncodedTarget::Known(no, latest) => {
+                self.check_keys(*no, &append)?;
+                self.change(*no, append.after, *latest)?
+            }
         };
         let (last, settles, mut bytes) = (append.last(), append.settles(), append.added_bytes());
         let entry = self.tasks.get_mut(&no).ok_or(StoreError::Conflict)?;
@@ -281,6 +314,7 @@ impl MemoryState {
                     let place = (sender, entry.row.agent.clone(), key);
                     self.keys.entry(place).or_insert(no);
                 }
+                EncodedSideRow::ForwardDone(_) | EncodedSideRow::SendInFlight(_) => {}
                 EncodedSideRow::Audit(entry) => self.audit.push(AuditEntry { no: Some(no), ..*entry }),
                 EncodedSideRow::TaskState(state) => entry.state = state,
                 EncodedSideRow::AgentState(state) => {
@@ -297,7 +331,7 @@ impl MemoryState {
         }
         let time = entry.row.time;
         let is_due = append.has_later_events && self.webhooks.appended(no, append.has_status, time);
-        Ok((AppendResult { task: no, last, bytes }, is_due))
+        Ok((AppendResult { task: no, last, bytes, epoch: Epoch::default() }, is_due))
     }
 
     fn create(&mut self, new: &EncodedNewTask) -> Result<TaskNo, StoreError> {
@@ -328,6 +362,19 @@ impl MemoryState {
         self.ids.entry((new.owner.clone(), new.task.clone())).or_default().push(no);
         self.keys.extend(key.map(|key| (key, no)));
         Ok(no)
+    }
+
+    /// Refuses an append with a key that is known already.
+    fn check_keys(&self, no: TaskNo, append: &Encoded) -> Result<(), StoreError> {
+        let entry = self.tasks.get(&no).filter(|entry| entry.row.seq == append.after).ok_or(StoreError::Conflict)?;
+        for SentKey { key, sender } in append.sent_keys() {
+            let sender = sender.as_ref().unwrap_or(&entry.row.owner);
+            let known = self.keys.get(&(sender.clone(), entry.row.agent.clone(), key.clone()));
+            if let Some(known) = known.and_then(|known| self.tasks.get(known)) {
+                return Err(StoreError::Exists(known.row.task.clone()));
+            }
+        }
+        Ok(())
     }
 
     fn change(&mut self, no: TaskNo, after: Seq, latest: Option<LatestStatus>) -> Result<TaskNo, StoreError> {

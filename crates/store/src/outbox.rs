@@ -21,7 +21,7 @@ use std::sync::Arc;
 use sabir_model::{AgentId, Birth, PushConfigId, Seq, TaskId, Timestamp};
 use tokio::sync::Notify;
 
-use crate::{StoreFuture, TaskNo};
+use crate::{DeliveryCounts, StoreFuture, TaskNo};
 
 /// A task has at most so many webhooks.
 pub const MAX_WEBHOOKS: usize = 20;
@@ -102,7 +102,8 @@ pub trait Outbox: Send + Sync + 'static {
     fn failing_since(&self, receiver: &str) -> StoreFuture<'_, Option<Timestamp>>;
 
     /// Everything up to `sent` has been handled. `false`: the webhook was removed, replaced or has nothing to send any
-    /// more, so the caller must not send more on its behalf.
+    /// more, so the caller must not send more on its behalf. Where several nodes share the store that is so at the end of the log:
+    /// the node that stores the next event sends it.
     fn delivered(&self, webhook: WebhookNo, sent: Seq, now: Timestamp) -> StoreFuture<'static, bool>;
 
     /// The next event of the webhook could not be delivered, and will be tried again.
@@ -120,6 +121,9 @@ pub trait Outbox: Send + Sync + 'static {
 
     /// Deliveries in order of their numbers, which are above `after`.
     fn deliveries(&self, kind: DeliveryKind, after: u64, limit: usize) -> StoreFuture<'_, Vec<Delivery>>;
+
+    /// How many deliveries there are.
+    fn delivery_counts(&self) -> StoreFuture<'_, DeliveryCounts>;
 
     /// Makes a delivery due now. `false`: there is none of this number.
     fn retry(&self, kind: DeliveryKind, number: u64, now: Timestamp) -> StoreFuture<'static, bool>;

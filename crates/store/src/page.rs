@@ -57,7 +57,7 @@ fn weight(task: &Task) -> usize {
 const FRAME: usize = 200;
 const PART_FRAME: usize = 30;
 
-fn of_message(message: &Message) -> usize {
+pub(crate) fn of_message(message: &Message) -> usize {
     FRAME
         + of_parts(&message.parts)
         + of_json(&message.metadata)

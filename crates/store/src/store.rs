@@ -12,8 +12,13 @@ use sabir_model::{
     AgentId, Birth, ContextId, Cursor, Event, IdempotencyKey, Message, Owner, PushConfigId, Recorded, Seq, State, Task,
     TaskId, Timestamp, Wanted,
 };
+use serde::{Deserialize, Serialize};
 
-use crate::{AuditEntry, StoreError, Webhook, WebhookSet};
+use crate::transfer::ExportTasks;
+use crate::{
+    AuditEntry, Epoch, ForwardNo, Ownership, StoreError, StoreFacts, SummaryPage, SummaryQuery, TaskCount, TaskSummary,
+    Webhook, WebhookSet,
+};
 
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
@@ -100,6 +105,23 @@ pub trait Store: Send + Sync + 'static {
     /// Returns those that were moved: a task at work stays, and so does one whose id the other owner uses at that agent.
     fn assign(&self, tasks: Vec<TaskNo>, from: &Owner, to: &Owner) -> StoreFuture<'static, Vec<TaskNo>>;
 
+    /// Tasks of all owners as operators see them. A page costs at most one look-up for each owner, agent and state that the query
+    /// takes, and one for each of its tasks; a query for a context or a prefix costs one for each owner and for each task that
+    /// has it.
+    fn summaries(&self, query: SummaryQuery) -> StoreFuture<'_, SummaryPage>;
+
+    /// One task as operators see it.
+    fn summary(&self, task: TaskNo) -> StoreFuture<'_, Option<TaskSummary>>;
+
+    /// How many bytes one task takes: its row, log and waiting messages. Reads the sizes of all its events.
+    fn bytes_of(&self, task: TaskNo) -> StoreFuture<'_, u64>;
+
+    /// How many tasks there are by agent and state, of one owner or of all. Comes from counters; what is zero is left out.
+    fn task_counts(&self, owner: Option<&Owner>) -> StoreFuture<'_, Vec<TaskCount>>;
+
+    /// What is known of the store as a whole.
+    fn facts(&self) -> StoreFuture<'_, StoreFacts>;
+
     /// The highest number that any task has had, as far as is known: after a start, that of the newest task in the
     /// store.
     fn highest_no(&self) -> TaskNo;
@@ -110,10 +132,14 @@ pub trait Store: Send + Sync + 'static {
 
     /// Checks that the store can be read and written now.
     fn check(&self) -> StoreFuture<'_, ()>;
+
+    /// Everything that is stored now, to be read while appends go on. `None`: this store cannot be copied. The calls of an
+    /// export may block.
+    fn export(&self) -> StoreFuture<'_, Option<Box<dyn ExportTasks>>>;
 }
 
 /// The store's number of a task. It has no meaning elsewhere.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TaskNo(pub u64);
 
 /// A log with at most this many events is read quickly without a snapshot. Stores keep none, and callers need not make
@@ -136,6 +162,7 @@ pub struct Append<'a> {
     pub snapshot: Option<&'a Task>,
     /// More rows for the same transaction.
     pub side_rows: &'a [SideRow],
+    pub ownership: Ownership,
 }
 
 #[derive(Debug)]
@@ -152,6 +179,9 @@ pub struct NewTask<'a> {
     pub context: &'a ContextId,
     pub born: Birth,
     pub key: Option<&'a IdempotencyKey>,
+    /// Identifies the send among those in flight on all nodes: while the task has an owner, the same digest of the same owner and
+    /// agent is `StoreError::Exists`. Stores of a single process ignore it.
+    pub send_digest: Option<[u8; 16]>,
 }
 
 /// A row that is stored together with the events.
@@ -167,8 +197,8 @@ pub enum SideRow {
     AgentState(Option<String>),
     /// What the agent remembers of the task itself; `None` removes it. Kept as long as the task.
     TaskState(Option<String>),
-    /// The idempotency key of a later message of the task: a repetition by the same sender finds the task. A key that is
-    /// already known keeps its task.
+    /// The idempotency key of a later message of the task: a repetition by the same sender finds the task. The append is
+    /// refused with `StoreError::Exists` if the key is known already, unless it conflicts anyway.
     Key(SentKey),
     /// A caller asked to cancel the task. Kept until the task settles.
     CancelRequested,
@@ -178,6 +208,11 @@ pub enum SideRow {
     Webhook(Box<Webhook>),
     /// An entry of the audit log about this task.
     Audit(Box<AuditEntry>),
+    /// The digest of the message that wakes the task (`NewTask::send_digest`). The append is refused with `StoreError::Exists` if
+    /// the same message is in flight. Stores of a single process ignore it.
+    SendInFlight([u8; 16]),
+    /// This append does what a forwarded call wanted (`Cluster::forward`).
+    ForwardDone(ForwardNo),
 }
 
 /// An idempotency key, which belongs to its sender.
@@ -194,6 +229,8 @@ pub struct AppendResult {
     pub last: Seq,
     /// How many bytes more the task takes (`Store::stored_bytes`). Negative if more was taken from its inbox than was stored.
     pub bytes: i64,
+    /// Since when this node owns the task. Stores of a single process do not count epochs.
+    pub epoch: Epoch,
 }
 
 /// A task without its events.

@@ -8,8 +8,8 @@ use tokio::sync::Notify;
 
 use super::{MemoryState, MemoryStore, MemoryTask, answer};
 use crate::{
-    Delivery, DeliveryKind, Due, Failure, GivenUpNo, MAX_WEBHOOKS, Outbox, StoreFuture, TaskNo, Webhook, WebhookEvents,
-    WebhookNo, WebhookSet,
+    Delivery, DeliveryCounts, DeliveryKind, Due, Failure, GivenUpNo, MAX_WEBHOOKS, Outbox, StoreError, StoreFuture,
+    TaskNo, Webhook, WebhookEvents, WebhookNo, WebhookSet,
 };
 
 #[derive(Default)]
@@ -95,6 +95,16 @@ impl Webhooks {
         row.due = (last > sent).then_some(now);
         (row.attempts, row.failing_since, row.reason) = (0, None, None);
         true
+    }
+
+    /// How many have something to send, and since when the first of them waits.
+    pub fn pending(&self) -> (u64, Option<Timestamp>) {
+        let pending = self.all.values().filter_map(|row| row.due.map(|due| row.failing_since.unwrap_or(due)));
+        (pending.clone().count() as u64, pending.min())
+    }
+
+    pub fn given_up_count(&self) -> u64 {
+        self.given_up.len() as u64
     }
 
     fn receiver_of(&self, given_up: &GivenUp) -> Option<(u64, &Row)> {
@@ -267,6 +277,15 @@ impl Outbox for MemoryStore {
         };
         let later = numbers.into_iter().filter(|number| *number > after);
         answer(Ok(later.filter_map(|number| state.delivery(kind, number)).take(limit).collect()))
+    }
+
+    fn delivery_counts(&self) -> StoreFuture<'_, DeliveryCounts> {
+        let count =
+            move |kind| async move { Ok::<_, StoreError>(self.deliveries(kind, 0, usize::MAX).await?.len() as u64) };
+        Box::pin(async move {
+            let (pending, given_up) = (count(DeliveryKind::Pending).await?, count(DeliveryKind::GivenUp).await?);
+            Ok(DeliveryCounts { pending, given_up })
+        })
     }
 
     fn retry(&self, kind: DeliveryKind, number: u64, now: Timestamp) -> StoreFuture<'static, bool> {

@@ -11,7 +11,7 @@ use sabir_model::{AgentId, Owner, Seq, State, TaskId};
 
 use crate::encode::{Encoded, EncodedNewTask, EncodedSideRow, EncodedSnapshot, EncodedTarget, LatestStatus};
 use crate::head::{HeadChange, Placement, RowLog};
-use crate::{AppendResult, MAX_EVENTS_WITHOUT_SNAPSHOT, SentKey, StoreError, TaskNo};
+use crate::{AppendResult, Epoch, MAX_EVENTS_WITHOUT_SNAPSHOT, SentKey, StoreError, TaskNo};
 
 use super::audit::AuditWriter;
 use super::failure::{ReadError, is_duplicate};
@@ -115,7 +115,7 @@ impl<'c> Appender<'c> {
         if append.settles() && (append.after > 0 || append.has_controls()) {
             self.conn.prepare_cached("DELETE FROM controls WHERE no = ?1")?.execute((no,))?;
         }
-        Ok(AppendResult { task: no, last: append.last(), bytes })
+        Ok(AppendResult { task: no, last: append.last(), bytes, epoch: Epoch::default() })
     }
 
     fn create(&mut self, new: &EncodedNewTask, append: &Encoded) -> Result<TaskNo, AppendError> {
@@ -168,6 +168,7 @@ impl<'c> Appender<'c> {
 
     fn change(&mut self, no: TaskNo, latest: Option<LatestStatus>, append: &Encoded) -> Result<(), AppendError> {
         let before = self.row_before(no, append, latest.is_some())?;
+        self.check_keys(no, append)?;
         let placement = place(before.log, append);
         let row = match &placement {
             Placement::Row(row) => Some(row),
@@ -190,6 +191,22 @@ impl<'c> Appender<'c> {
             (None, None) => {}
         }
         self.write_events(no, append, &placement)?;
+        Ok(())
+    }
+
+    /// Refuses an append with a key that is known already.
+    fn check_keys(&self, no: TaskNo, append: &Encoded) -> Result<(), AppendError> {
+        for SentKey { key, sender } in append.sent_keys() {
+            let mut find = self.conn.prepare_cached(
+                "SELECT made.id FROM tasks JOIN keys ON keys.owner = coalesce(?2, tasks.owner) AND keys.agent = tasks.agent
+                 JOIN tasks AS made ON made.no = keys.no WHERE tasks.no = ?1 AND key = ?3",
+            )?;
+            let mut rows = find.query((no, sender.as_ref().map(Owner::as_key), key.as_str()))?;
+            if let Some(row) = rows.next()? {
+                let made = rows::id(row, 0, |text| TaskId::parse(text))?;
+                return Err(AppendError::Refused(StoreError::Exists(made)));
+            }
+        }
         Ok(())
     }
 
@@ -254,6 +271,7 @@ impl<'c> Appender<'c> {
                 )?;
                 put.execute((no, key.as_str(), sender.as_ref().map(Owner::as_key))).map(drop)
             }
+            EncodedSideRow::ForwardDone(_) | EncodedSideRow::SendInFlight(_) => Ok(()),
             EncodedSideRow::Audit(entry) => self.audit.insert(self.conn, entry, Some(no)),
             EncodedSideRow::Webhook(webhook) => self.watched.add(self.conn, no, webhook, append),
             EncodedSideRow::AgentState(Some(state)) => {

@@ -71,6 +71,11 @@ impl DueIndex {
         self.lock().of_kind(kind).get(&number).cloned()
     }
 
+    /// How many webhooks have something to send.
+    pub fn pending(&self) -> usize {
+        self.lock().pending.len()
+    }
+
     /// Every receiver that something is due at, with the earliest time.
     pub fn receivers(&self) -> Vec<(String, Timestamp)> {
         let entries = self.lock();

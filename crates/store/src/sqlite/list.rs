@@ -301,7 +301,7 @@ impl IndexScan {
         Self { agent: None, sql: sql.into(), params: vec![owner.to_owned().into()] }
     }
 
-    fn and(&mut self, condition: &str, value: impl Into<Value>) {
+    pub(super) fn and(&mut self, condition: &str, value: impl Into<Value>) {
         self.sql.push_str(" AND ");
         self.sql.push_str(condition);
         self.params.push(value.into());

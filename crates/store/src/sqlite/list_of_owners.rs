@@ -20,22 +20,14 @@ use super::rows::{self, state_code, task_record, task_record_columns};
 
 pub(super) fn list_of_owners(conn: &Connection, damages: &DamageLog, query: &Query) -> Result<Listing, StoreError> {
     let (sources, mut total) = sources(conn, query)?;
-    let mut merged = Merge { conn, sources, heap: BinaryHeap::new() };
+    let mut merged = Merge::new(conn, sources);
     if let Others::ForApproval(scopes) = &query.others {
         let pending = awaiting_approval(conn, damages, query, scopes)?;
         total += pending.len() as u64;
         let is_after = |place: &Place| query.from.as_ref().is_none_or(|from| place.is_after(from));
         merged.heap.extend(pending.into_iter().filter(is_after).map(|place| Next { place, source: None }));
     }
-    for source in 0..merged.sources.len() {
-        merged.read(source, query.from.as_ref())?;
-    }
-    let mut numbers = Vec::new();
-    while numbers.len() <= query.limit
-        && let Some(place) = merged.next()?
-    {
-        numbers.push(place.no);
-    }
+    let mut numbers = merged.first(query.from.as_ref(), query.limit)?;
     let more = cut(&mut numbers, query.limit);
     let mut listing = Listing { tasks: Vec::new(), more, total, last: None };
     let mut budget = PageBudget::new(query.max_bytes);
@@ -59,17 +51,23 @@ pub(super) fn list_of_owners(conn: &Connection, damages: &DamageLog, query: &Que
 }
 
 /// The tasks of one owner that are listed, of one agent or in one context.
-struct Source {
-    query: Query,
-    agent: Option<AgentId>,
+pub(super) struct Source {
+    pub query: Query,
+    pub agent: Option<AgentId>,
+    /// Only tasks with a status time before this.
+    pub before: Option<Timestamp>,
 }
 
 impl Source {
     fn scan(&self) -> IndexScan {
-        match &self.agent {
+        let mut scan = match &self.agent {
             None => IndexScan::through_context(&self.query),
             Some(agent) => IndexScan::through_agent(&self.query, agent, self.query.state),
+        };
+        if let Some(before) = self.before {
+            scan.and("time < ?", before.as_millis());
         }
+        scan
     }
 }
 
@@ -88,8 +86,12 @@ fn sources(conn: &Connection, query: &Query) -> Result<(Vec<Source>, u64), Store
             sum += total(conn, &query, &agents)?;
         }
         match query.context {
-            Some(_) => sources.push(Source { query, agent: None }),
-            None => sources.extend(agents.into_iter().map(|agent| Source { query: query.clone(), agent: Some(agent) })),
+            Some(_) => sources.push(Source { query, agent: None, before: None }),
+            None => sources.extend(agents.into_iter().map(|agent| Source {
+                query: query.clone(),
+                agent: Some(agent),
+                before: None,
+            })),
         }
     }
     Ok((sources, counted.unwrap_or(sum)))
@@ -160,15 +162,15 @@ pub(super) const AWAITING: &str = concat!(
 
 /// The place of a task in the order of the list.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
-    time: Timestamp,
-    task: TaskId,
-    agent: AgentId,
-    no: TaskNo,
+pub(super) struct Place {
+    pub time: Timestamp,
+    pub task: TaskId,
+    pub agent: AgentId,
+    pub no: TaskNo,
 }
 
 impl Place {
-    fn is_after(&self, from: &Cursor) -> bool {
+    pub fn is_after(&self, from: &Cursor) -> bool {
         let number = from.number.map_or(TaskNo(0), TaskNo);
         (self.time, &self.task, &self.agent, self.no) < (from.time, &from.task, &from.agent, number)
     }
@@ -194,13 +196,31 @@ impl PartialOrd for Next {
 }
 
 /// Merges the sources in the order of the list.
-struct Merge<'c> {
+pub(super) struct Merge<'c> {
     conn: &'c Connection,
     sources: Vec<Source>,
     heap: BinaryHeap<Next>,
 }
 
-impl Merge<'_> {
+impl<'c> Merge<'c> {
+    pub fn new(conn: &'c Connection, sources: Vec<Source>) -> Self {
+        Self { conn, sources, heap: BinaryHeap::new() }
+    }
+
+    /// The numbers of the first tasks after the cursor, and of one more than wanted if more follow.
+    pub fn first(&mut self, from: Option<&Cursor>, limit: usize) -> Result<Vec<TaskNo>, StoreError> {
+        for source in 0..self.sources.len() {
+            self.read(source, from)?;
+        }
+        let mut numbers = Vec::new();
+        while numbers.len() <= limit
+            && let Some(place) = self.next()?
+        {
+            numbers.push(place.no);
+        }
+        Ok(numbers)
+    }
+
     fn next(&mut self) -> Result<Option<Place>, StoreError> {
         let Some(Next { place, source }) = self.heap.pop() else { return Ok(None) };
         if let Some(source) = source {

@@ -10,9 +10,12 @@ mod rows;
 mod schema;
 
 mod connect;
+mod contents;
+mod examine;
 mod file_identity;
 mod lock;
 mod open;
+mod replace;
 
 mod append;
 mod assign;
@@ -20,6 +23,7 @@ mod audit;
 mod checkpoint;
 mod due_index;
 mod queue;
+mod summaries;
 mod sweep;
 mod task_counts;
 mod webhook_numbers;
@@ -33,6 +37,7 @@ mod pool;
 mod reader;
 mod recent_heads;
 mod stored_bytes;
+mod transfer;
 
 mod store;
 
@@ -40,4 +45,8 @@ mod store;
 mod query_plans;
 
 pub use connect::{Durability, SqliteSettings};
+pub use examine::SqliteExamination;
+pub use replace::SqlitePlace;
+pub(crate) use rows::state_code;
 pub use store::SqliteStore;
+pub use transfer::{SqliteExport, SqliteImport};

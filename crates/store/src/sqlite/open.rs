@@ -33,7 +33,7 @@ pub(super) fn open(path: &Path, settings: &SqliteSettings) -> Result<Opened, Ope
     Ok(Opened { path, lock, conn, last_no })
 }
 
-fn canonical_path(path: &Path) -> Result<PathBuf, OpenError> {
+pub(super) fn canonical_path(path: &Path) -> Result<PathBuf, OpenError> {
     let other = |reason: String| OpenError::Other { path: path.into(), reason };
     if path.is_dir() {
         return Err(other("it is a folder".into()));
@@ -53,7 +53,7 @@ fn canonical_path(path: &Path) -> Result<PathBuf, OpenError> {
 }
 
 /// A file or folder without any write permission is meant to stay unchanged, even if root could write it.
-fn check_writable(path: &Path) -> Result<(), OpenError> {
+pub(super) fn check_writable(path: &Path) -> Result<(), OpenError> {
     let folder = path.parent().unwrap_or(path);
     let is_read_only = |path: &Path| fs::metadata(path).is_ok_and(|meta| meta.permissions().readonly());
     if is_read_only(path) || is_read_only(folder) {
@@ -83,7 +83,7 @@ fn prepare(path: &Path, settings: &SqliteSettings) -> Result<(Connection, TaskNo
 }
 
 /// The format of the file; 0 for an empty one.
-fn format_of(conn: &Connection, path: &Path) -> Result<i64, OpenError> {
+pub(super) fn format_of(conn: &Connection, path: &Path) -> Result<i64, OpenError> {
     let number =
         |sql: &str| conn.query_row(sql, (), |row| row.get::<_, i64>(0)).map_err(|error| open_error(path, error));
     let application = number("PRAGMA application_id")?;
@@ -102,7 +102,7 @@ fn format_of(conn: &Connection, path: &Path) -> Result<i64, OpenError> {
 }
 
 /// What is wrong with the tables, as far as a cheap check can tell.
-fn find_damage(conn: &Connection) -> rusqlite::Result<Option<String>> {
+pub(super) fn find_damage(conn: &Connection) -> rusqlite::Result<Option<String>> {
     if let Some(name) = schema::missing(conn)? {
         return Ok(Some(format!("{name} is missing or changed")));
     }
@@ -124,7 +124,7 @@ fn find_damage(conn: &Connection) -> rusqlite::Result<Option<String>> {
     Ok(None)
 }
 
-fn last_no(conn: &Connection) -> rusqlite::Result<TaskNo> {
+pub(super) fn last_no(conn: &Connection) -> rusqlite::Result<TaskNo> {
     let highest = |sql: &str| conn.query_row(sql, (), |row| row.get::<_, Option<i64>>(0));
     let task = highest("SELECT max(no) FROM tasks")?.unwrap_or(0);
     let swept = highest("SELECT max(no) FROM swept")?.unwrap_or(0);

@@ -3,7 +3,9 @@
 use rusqlite::{Connection, Row};
 use sabir_model::{AgentId, Birth, PushConfigId, Seq, TaskId, Timestamp};
 
-use crate::{Delivery, DeliveryKind, Due, GivenUpNo, StoreError, TaskNo, Webhook, WebhookEvents, WebhookNo};
+use crate::{
+    Delivery, DeliveryCounts, DeliveryKind, Due, GivenUpNo, StoreError, TaskNo, Webhook, WebhookEvents, WebhookNo,
+};
 
 use super::due_index::{DueIndex, Position};
 use super::failure::ReadError;
@@ -134,6 +136,12 @@ pub(super) fn given_up(conn: &Connection, after: u64, limit: usize) -> Result<Ve
     let bounds = (i64::try_from(after).unwrap_or(i64::MAX), i64::try_from(limit).unwrap_or(i64::MAX));
     let rows = select.query_and_then(bounds, |row| delivery(row, DeliveryKind::GivenUp).map(Some))?;
     rows.filter_map(|row| readable(row).transpose()).collect()
+}
+
+pub(super) fn counts(conn: &Connection, index: &DueIndex) -> Result<DeliveryCounts, StoreError> {
+    let mut select = conn.prepare_cached("SELECT count(*) FROM given_up")?;
+    let given_up: i64 = select.query_row((), |row| row.get(0))?;
+    Ok(DeliveryCounts { pending: index.pending() as u64, given_up: u64::try_from(given_up).unwrap_or(0) })
 }
 
 fn webhook(row: &Row<'_>) -> Result<Webhook, ReadError> {

@@ -3,9 +3,9 @@
 use rusqlite::Connection;
 use sabir_model::{AgentId, ContextId, Cursor, Owner, State, TaskId, Timestamp, Wanted};
 
-use crate::{Others, Query};
+use crate::{Others, Query, SummaryQuery};
 
-use super::{audit, list, list_of_owners, outbox, reader, schema, stored_bytes, sweep, webhooks};
+use super::{audit, list, list_of_owners, outbox, reader, schema, stored_bytes, summaries, sweep, webhooks};
 
 const EVENTS_OF_A_TASK: &str = "SEARCH events USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)";
 
@@ -36,6 +36,10 @@ fn lookups_go_straight_to_their_rows() {
         // Each row is read once, and nothing is sorted.
         (stored_bytes::EVENTS, "SCAN events; SEARCH tasks USING INTEGER PRIMARY KEY (rowid=?)"),
         (stored_bytes::INBOX, "SCAN inbox; SEARCH tasks USING INTEGER PRIMARY KEY (rowid=?)"),
+        (summaries::COUNTED, "SCAN tallies"),
+        (summaries::SETTLED, "SEARCH tasks USING INDEX tasks_settled (time>? AND time<?)"),
+        (summaries::OPEN, "SCAN tasks USING INDEX tasks_open"),
+        (summaries::BYTES_OF_LOG, EVENTS_OF_A_TASK),
         (list::AGENTS, "SEARCH tallies USING PRIMARY KEY (owner=?)"),
         (list::SUM_COUNTS, "SEARCH tallies USING PRIMARY KEY (owner=?)"),
         (
@@ -61,10 +65,24 @@ fn lookups_go_straight_to_their_rows() {
         let mut plan = plan(sql);
         plan.retain(|step| !step.contains("SCALAR SUBQUERY"));
         // The subquery for the number of the last event.
-        if sql != reader::EVENTS {
+        if sql != reader::EVENTS && sql != summaries::BYTES_OF_LOG {
             plan.retain(|step| step != EVENTS_OF_A_TASK);
         }
         assert_eq!(plan.join("; "), expected, "{sql}");
+    }
+}
+
+#[test]
+fn contexts_and_prefixes_are_found_by_their_indexes() {
+    let all = SummaryQuery::all();
+    let prefix = SummaryQuery { id_prefix: Some("t".to_owned()), ..all.clone() };
+    let context = SummaryQuery { context: Some(ContextId::parse("c").unwrap()), ..prefix.clone() };
+    for (query, expected) in [
+        (prefix, "SEARCH tasks USING INDEX tasks_id (owner=? AND id>? AND id<?)"),
+        (context, "SEARCH tasks USING INDEX tasks_context (owner=? AND context=?)"),
+    ] {
+        let steps = plan(&summaries::name_scan(&query).0);
+        assert_eq!(steps[0], expected, "{steps:?}");
     }
 }
 

@@ -72,7 +72,7 @@ const BY_ID: &str =
 const BY_ID_ANYWHERE: &str =
     concat!("SELECT ", task_record_columns!(), " FROM tasks WHERE owner = ?1 AND id = ?2 ORDER BY no DESC LIMIT 1");
 
-const BY_NUMBER: &str = concat!("SELECT ", task_record_columns!(), " FROM tasks WHERE no = ?1");
+pub(super) const BY_NUMBER: &str = concat!("SELECT ", task_record_columns!(), " FROM tasks WHERE no = ?1");
 
 const ROW: &str = concat!("SELECT ", task_columns!(), " FROM tasks WHERE no = ?1");
 

@@ -12,7 +12,7 @@ use super::key;
 use super::recent_heads::HeadRow;
 
 /// The code of a state. The codes are part of the file's format, and its indexes depend on their order.
-pub(super) fn state_code(state: State) -> i64 {
+pub(crate) fn state_code(state: State) -> i64 {
     match state {
         State::Submitted => 0,
         State::Working => 1,

@@ -1,7 +1,7 @@
 //! The SQLite store: sends appends and sweeps to the writer, and lookups to the readers.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -11,13 +11,17 @@ use sabir_model::{
     AgentId, ContextId, IdempotencyKey, Message, Owner, PushConfigId, Recorded, Seq, Task, TaskId, Timestamp, Wanted,
 };
 use tokio::sync::{Notify, oneshot};
+use tokio::task::spawn_blocking;
 
 use crate::damage::DamageLog;
 use crate::encode::Encoded;
+use crate::metrics::Commits;
+use crate::transfer::ExportTasks;
 use crate::{
     Append, AppendResult, AuditEntry, AuditLog, AuditPage, AuditQuery, AuditRetention, AuditTrimmed, Delivery,
-    DeliveryKind, Due, Failure, GivenUpNo, Listing, OpenError, Outbox, Query, Retention, Store, StoreError,
-    StoreFuture, SweepResult, TaskNo, TaskRow, UnfinishedTask, Webhook, WebhookNo, WebhookSet,
+    DeliveryCounts, DeliveryKind, Due, Failure, GivenUpNo, Listing, Measured, OpenError, Outbox, Query, Retention,
+    Store, StoreContents, StoreError, StoreFacts, StoreFuture, StoreMetrics, SummaryPage, SummaryQuery, SweepResult,
+    TaskCount, TaskNo, TaskRow, TaskSummary, UnfinishedTask, Webhook, WebhookNo, WebhookSet,
 };
 
 use super::connect::{self, Durability, SqliteSettings};
@@ -29,20 +33,23 @@ use super::queue::Queue;
 use super::reader::QuickRead;
 use super::recent_heads::RecentHeads;
 use super::rows::TaskRecord;
+use super::transfer::SqliteExport;
 use super::webhooks::{Changed, Watched, WebhookChange};
 use super::writer::{self, Assignment, Job, ReplySender};
-use super::{audit, checkpoint, list, open, outbox, reader, stored_bytes, sweep};
+use super::{audit, checkpoint, contents, list, open, outbox, reader, stored_bytes, summaries, sweep};
 
 pub struct SqliteStore {
     queue: Arc<Queue<Job>>,
     pool: Arc<Pool>,
     damages: Arc<DamageLog>,
     heads: Arc<RecentHeads>,
-    commits: Arc<AtomicU64>,
+    commits: Arc<Commits>,
     due_index: Arc<DueIndex>,
     /// The number of the newest task.
     last_no: Arc<AtomicU64>,
     open_file: Mutex<Option<OpenFile>>,
+    path: PathBuf,
+    identity: Arc<FileIdentity>,
 }
 
 /// The threads and the lock of an open file.
@@ -68,13 +75,13 @@ impl SqliteStore {
         let identity = Arc::new(FileIdentity::new(&path, &lock).map_err(|error| other(error.to_string()))?);
         // The file may have been replaced between the lock and the connections.
         identity.check().map_err(other)?;
-        let same_files = identity.clone();
+        let (same_files, same_identity) = (identity.clone(), identity.clone());
         pool.open_others(&path, move || same_files.check());
         let queue = Arc::new(Queue::new());
         if sweep::has_leftovers(&conn).map_err(open_error)? {
             let _ = queue.push(Job::RemoveLeftovers);
         }
-        let commits = Arc::new(AtomicU64::new(0));
+        let commits = Arc::<Commits>::default();
         let due_index = Arc::new(DueIndex::default());
         let watched = Watched::load(&conn, due_index.clone()).map_err(open_error)?;
         let last_no = Arc::new(AtomicU64::new(last_no.0));
@@ -100,6 +107,8 @@ impl SqliteStore {
             due_index,
             last_no,
             open_file: Mutex::new(Some(open_file)),
+            identity: same_identity,
+            path,
         })
     }
 
@@ -130,7 +139,7 @@ impl SqliteStore {
 
     /// The number of committed transactions since the store was opened.
     pub fn commits(&self) -> u64 {
-        self.commits.load(Ordering::Relaxed)
+        self.commits.count.load(Ordering::Relaxed)
     }
 
     /// Looks up a row, or the few rows of a context.
@@ -250,6 +259,11 @@ impl Outbox for SqliteStore {
         })
     }
 
+    fn delivery_counts(&self) -> StoreFuture<'_, DeliveryCounts> {
+        let index = self.due_index.clone();
+        self.pool.read(move |conn| outbox::counts(conn, &index))
+    }
+
     fn retry(&self, kind: DeliveryKind, number: u64, now: Timestamp) -> StoreFuture<'static, bool> {
         self.found(WebhookChange::Retry { kind, number, now })
     }
@@ -270,6 +284,16 @@ impl AuditLog for SqliteStore {
 
     fn trim(&self, retention: AuditRetention) -> StoreFuture<'static, AuditTrimmed> {
         self.ask_writer(|reply| Job::TrimAudit(retention, reply))
+    }
+}
+
+impl Measured for SqliteStore {
+    fn observe_commits(&self, metrics: StoreMetrics) {
+        let _ = self.commits.metrics.set(metrics);
+    }
+
+    fn measure(&self) -> StoreFuture<'_, StoreContents> {
+        self.pool.read(contents::contents)
     }
 }
 
@@ -403,6 +427,29 @@ impl Store for SqliteStore {
         self.ask_writer(|reply| Job::Assign(Box::new(assignment), reply))
     }
 
+    fn summaries(&self, query: SummaryQuery) -> StoreFuture<'_, SummaryPage> {
+        let damages = self.damages.clone();
+        self.pool.read(move |conn| summaries::summaries(conn, &damages, &query))
+    }
+
+    fn summary(&self, task: TaskNo) -> StoreFuture<'_, Option<TaskSummary>> {
+        let damages = self.damages.clone();
+        self.pool.read(move |conn| summaries::summary(conn, &damages, task))
+    }
+
+    fn bytes_of(&self, task: TaskNo) -> StoreFuture<'_, u64> {
+        self.pool.read(move |conn| summaries::bytes_of(conn, task))
+    }
+
+    fn task_counts(&self, owner: Option<&Owner>) -> StoreFuture<'_, Vec<TaskCount>> {
+        let owner = owner.cloned();
+        self.pool.read(move |conn| summaries::task_counts(conn, owner.as_ref()))
+    }
+
+    fn facts(&self) -> StoreFuture<'_, StoreFacts> {
+        self.pool.read(|conn| summaries::facts(conn))
+    }
+
     fn highest_no(&self) -> TaskNo {
         TaskNo(self.last_no.load(Ordering::Relaxed))
     }
@@ -415,5 +462,18 @@ impl Store for SqliteStore {
         let written = self.ask_writer(Job::Check);
         let read = self.pool.read(|conn| Ok(conn.query_row("SELECT count(*) FROM probe", (), |_| Ok(()))?));
         Box::pin(async move { written.await.and(read.await) })
+    }
+
+    fn export(&self) -> StoreFuture<'_, Option<Box<dyn ExportTasks>>> {
+        let (path, identity) = (self.path.clone(), self.identity.clone());
+        Box::pin(async move {
+            let open = move || {
+                let export = SqliteExport::of_server(&path)?;
+                // By now the path may lead to another file.
+                identity.check().map_err(StoreError::Lost)?;
+                Ok(Some(Box::new(export) as Box<dyn ExportTasks>))
+            };
+            spawn_blocking(open).await.unwrap_or(Err(StoreError::Closed))
+        })
     }
 }

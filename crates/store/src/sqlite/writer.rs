@@ -12,6 +12,7 @@ use sabir_model::Owner;
 use tokio::sync::oneshot;
 
 use crate::encode::Encoded;
+use crate::metrics::Commits;
 use crate::{AppendResult, AuditEntry, AuditRetention, AuditTrimmed, Retention, StoreError, SweepResult, TaskNo};
 
 use super::append::{AppendError, Appender};
@@ -88,7 +89,7 @@ pub(super) fn run(
     queue: &Queue<Job>,
     wal: WalMonitor,
     identity: Arc<FileIdentity>,
-    commits: Arc<AtomicU64>,
+    commits: Arc<Commits>,
 ) {
     let _close_on_drop = CloseOnDrop(queue);
     let mut writer = match Writer::new(conn, last_no, watched, wal, identity, commits) {
@@ -128,7 +129,7 @@ struct Writer<'c> {
     identity: Arc<FileIdentity>,
     /// The last check of the files has failed.
     is_lost: bool,
-    commits: Arc<AtomicU64>,
+    commits: Arc<Commits>,
     /// Where the next slice of a sweep begins.
     sweep_position: SweepPosition,
     /// Sweeps that wait for a checkpoint.
@@ -144,7 +145,7 @@ impl<'c> Writer<'c> {
         watched: Watched,
         wal: WalMonitor,
         identity: Arc<FileIdentity>,
-        commits: Arc<AtomicU64>,
+        commits: Arc<Commits>,
     ) -> rusqlite::Result<Self> {
         Ok(Self {
             conn,
@@ -247,8 +248,12 @@ impl<'c> Writer<'c> {
     }
 
     fn store_group(&mut self, group: Group) {
+        let began = self.commits.metrics.get().map(|metrics| (metrics.clone(), Instant::now()));
         match self.store_together(&group) {
             Ok(Answers { appends, changes }) => {
+                if let Some((metrics, began)) = began {
+                    metrics.committed(began.elapsed(), group.len());
+                }
                 if std::mem::take(&mut self.is_failing) {
                     tracing::info!(file = self.conn.path(), "storing works again");
                 }
@@ -323,7 +328,7 @@ impl<'c> Writer<'c> {
                 return Err(error.into());
             }
         };
-        self.commits.fetch_add(1, Ordering::Relaxed);
+        self.commits.count.fetch_add(1, Ordering::Relaxed);
         self.appender.audit.committed();
         let is_due = self.appender.watched.committed();
         self.check_files()?;
@@ -395,7 +400,7 @@ mod tests {
         let (wal, _checkpointer) = checkpoint::pair(&mut conn, checkpoint_conn).unwrap();
         let _pool = Pool::open(&path).unwrap();
         let identity = Arc::new(FileIdentity::new(&path, &opened.lock).unwrap());
-        let commits = Arc::new(AtomicU64::new(0));
+        let commits = Arc::<Commits>::default();
         let last_no = Arc::new(AtomicU64::new(opened.last_no.0));
         let watched = Watched::load(&conn, Arc::default()).unwrap();
         let mut writer = Writer::new(&conn, last_no, watched, wal, identity, commits.clone()).unwrap();
@@ -405,6 +410,6 @@ mod tests {
             |_: &mut Appender<'_>| Err::<(), _>(Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_IOERR_FSYNC), None));
         assert!(matches!(writer.transact(failed), Err(WriteError::Sqlite(_))));
         assert!(matches!(writer.transact(|_| probe(&conn)), Err(WriteError::Unsynced)));
-        assert_eq!(commits.load(Ordering::Relaxed), 1);
+        assert_eq!(commits.count.load(Ordering::Relaxed), 1);
     }
 }

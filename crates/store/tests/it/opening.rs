@@ -24,6 +24,7 @@ fn refusal(path: &Path) -> String {
         OpenError::Damaged { reason, .. } => return format!("damaged: {reason}"),
         OpenError::Newer { found, known, .. } => return format!("newer: {found} than {known}"),
         OpenError::Other { reason, .. } => return format!("other: {reason}"),
+        other => return other.to_string(),
     };
     kind.into()
 }

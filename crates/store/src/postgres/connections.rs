@@ -1,0 +1,216 @@
+//! A few connections for reads and small writes, which many tasks use at once.
+//!
+//! The driver pipelines: a statement need not wait for the answers of those before it. A statement goes to the connection with
+//! the fewest under way. Lost connections are opened again by whoever needs them next; a read that is lost with its
+//! connection is repeated, a write is not, since nobody knows whether it was done.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::time::Instant;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Error, Row};
+
+use super::UNBROKEN;
+use super::failure::{is_lost, to_store_error};
+use super::link::{Dialer, LONG_LIMIT, Link, STATEMENT_LIMIT};
+use crate::StoreError;
+
+/// Connections that tasks share.
+const SHARED: usize = 4;
+
+/// Idle connections that are kept for transactions.
+const MAX_IDLE: usize = 2;
+
+/// How long a statement waits for a database that cannot be reached.
+const PATIENCE: Duration = Duration::from_secs(5);
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LAST_PAUSE: Duration = Duration::from_millis(500);
+
+pub(super) struct Connections {
+    dialer: Arc<Dialer>,
+    shared: [Shared; SHARED],
+    idle: Mutex<Vec<Link>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    place: tokio::sync::Mutex<Place>,
+    under_way: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Place {
+    link: Option<Arc<Link>>,
+    /// When the last dial failed, and why.
+    failed: Option<(Instant, String)>,
+}
+
+impl Connections {
+    pub fn new(dialer: Arc<Dialer>) -> Self {
+        Self { dialer, shared: Default::default(), idle: Mutex::default() }
+    }
+
+    pub async fn query(&self, sql: &'static str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
+        self.query_built(sql, params).await
+    }
+
+    /// The first row, if there is one.
+    pub async fn query_opt(
+        &self,
+        sql: &'static str,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Option<Row>, StoreError> {
+        Ok(self.query_built(sql, params).await?.into_iter().next())
+    }
+
+    /// For statements that are built at run time.
+    pub async fn query_built(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
+        let mut patience = Patience::new();
+        loop {
+            let (shared, link) = self.link().await?;
+            let done = {
+                let _under_way = UnderWay::begin(&shared.under_way);
+                link.query(sql, params).await
+            };
+            match done {
+                Err(error) if is_read(sql) && is_lost(&error) => patience.pause(&error).await?,
+                done => return Ok(done?),
+            }
+        }
+    }
+
+    /// Returns how many rows were changed.
+    pub async fn execute(&self, sql: &'static str, params: &[&(dyn ToSql + Sync)]) -> Result<u64, StoreError> {
+        let (shared, link) = self.link().await?;
+        let _under_way = UnderWay::begin(&shared.under_way);
+        Ok(link.execute(sql, params).await?)
+    }
+
+    /// A transaction on a connection of its own.
+    pub async fn begin(&self) -> Result<OwnTransaction<'_>, StoreError> {
+        loop {
+            let idle = self.idle.lock().expect(UNBROKEN).pop();
+            let Some(mut link) = idle else { break };
+            link.set_limit(STATEMENT_LIMIT);
+            // One that was lost while it was idle cannot begin.
+            if !link.is_closed() && link.batch("BEGIN").await.is_ok() {
+                link.set_limit(LONG_LIMIT);
+                return Ok(OwnTransaction { connections: self, link });
+            }
+        }
+        let mut link = self.dial().await?;
+        link.batch("BEGIN").await?;
+        link.set_limit(LONG_LIMIT);
+        Ok(OwnTransaction { connections: self, link })
+    }
+
+    /// The connection with the fewest statements under way.
+    async fn link(&self) -> Result<(&Shared, Arc<Link>), StoreError> {
+        let least = self.shared.iter().min_by_key(|shared| shared.under_way.load(Ordering::Relaxed));
+        let shared = least.expect("there is a connection");
+        // While it waits for a connection, others should choose another place.
+        let _under_way = UnderWay::begin(&shared.under_way);
+        let since = Instant::now();
+        let mut place = shared.place.lock().await;
+        if let Some(link) = place.link.as_ref().filter(|link| !link.is_closed()) {
+            return Ok((shared, link.clone()));
+        }
+        // Whoever waited for a dial that failed does not wait for another one, or the last in line would wait for very long.
+        if let Some((_, reason)) = place.failed.as_ref().filter(|(failed, _)| *failed >= since) {
+            return Err(StoreError::Failed(reason.clone().into()));
+        }
+        match self.dial().await {
+            Ok(link) => {
+                let link = Arc::new(link);
+                *place = Place { link: Some(link.clone()), failed: None };
+                Ok((shared, link))
+            }
+            Err(error) => {
+                *place = Place { link: None, failed: Some((Instant::now(), error.to_string())) };
+                Err(error)
+            }
+        }
+    }
+
+    async fn dial(&self) -> Result<Link, StoreError> {
+        let mut patience = Patience::new();
+        loop {
+            match self.dialer.dial().await {
+                Ok(link) => return Ok(link),
+                Err(error) => patience.pause(&error).await?,
+            }
+        }
+    }
+}
+
+/// Waits longer and longer for a database that cannot be reached, but not for ever.
+struct Patience {
+    until: Instant,
+    pause: Duration,
+}
+
+impl Patience {
+    fn new() -> Self {
+        Self { until: Instant::now() + PATIENCE, pause: FIRST_PAUSE }
+    }
+
+    async fn pause(&mut self, error: &Error) -> Result<(), StoreError> {
+        if Instant::now() + self.pause > self.until {
+            return Err(to_store_error(error));
+        }
+        tokio::time::sleep(self.pause).await;
+        self.pause = (self.pause * 2).min(LAST_PAUSE);
+        Ok(())
+    }
+}
+
+/// Counts a statement while it is under way.
+struct UnderWay<'c>(&'c AtomicUsize);
+
+impl<'c> UnderWay<'c> {
+    fn begin(count: &'c AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn is_read(sql: &str) -> bool {
+    sql.trim_start().get(..6).is_some_and(|verb| verb.eq_ignore_ascii_case("select"))
+}
+
+/// A transaction. When it is dropped without a commit, its connection is closed, which rolls it back.
+pub(super) struct OwnTransaction<'c> {
+    connections: &'c Connections,
+    link: Link,
+}
+
+impl OwnTransaction<'_> {
+    pub async fn query(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
+        Ok(self.link.query(sql, params).await?)
+    }
+
+    pub async fn query_opt(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Option<Row>, StoreError> {
+        Ok(self.link.query(sql, params).await?.into_iter().next())
+    }
+
+    pub async fn execute(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<u64, StoreError> {
+        Ok(self.link.execute(sql, params).await?)
+    }
+
+    pub async fn commit(self) -> Result<(), StoreError> {
+        self.link.batch("COMMIT").await?;
+        let mut idle = self.connections.idle.lock().expect(UNBROKEN);
+        if idle.len() < MAX_IDLE {
+            idle.push(self.link);
+        }
+        Ok(())
+    }
+}
