@@ -54,6 +54,11 @@ pub trait Agent: Send + Sync + 'static {
         Box::pin(std::future::ready(None))
     }
 
+    /// Whether later turns of a context need the machine of the earlier ones, where several servers share a store.
+    fn locality(&self) -> Locality {
+        Locality::Anywhere
+    }
+
     /// What of a run can still be used after its server has ended. Asked when the server stops, and at the next start.
     fn survives_restart(&self, _run: &InterruptedRun<'_>) -> Survives {
         Survives::Nothing
@@ -255,12 +260,27 @@ pub enum Inputs {
     Listed,
 }
 
+/// Where the turns of a context may run, if several servers share a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Locality {
+    /// On any server.
+    #[default]
+    Anywhere,
+    /// On the server that ran the earlier ones; if that is gone, on any other.
+    PrefersHome,
+    /// Only on the server that ran the earlier ones, since what they left is on its disk. If that is gone, tasks of the
+    /// context fail.
+    NeedsHome,
+}
+
 /// How much an agent may do at once: `Limits::default().concurrent(4)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
     /// Turns that run at the same time.
     pub concurrent: usize,
+    /// Turns that run at the same time on all servers that share the store.
+    pub concurrent_total: Option<u32>,
     /// Tasks that wait for their turn; further ones are refused.
     pub queue: usize,
     /// How many runs that wait for their callers' answers give their slots back.
@@ -281,6 +301,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             concurrent: 10_000,
+            concurrent_total: None,
             queue: 10_000,
             max_parked: 100,
             timeout: None,
@@ -296,6 +317,12 @@ impl Limits {
     /// Turns that run at the same time, instead of 10,000.
     pub fn concurrent(mut self, turns: usize) -> Self {
         self.concurrent = turns;
+        self
+    }
+
+    /// Turns that run at the same time on all servers that share the store, instead of any number.
+    pub fn concurrent_total(mut self, turns: impl Into<Option<u32>>) -> Self {
+        self.concurrent_total = turns.into();
         self
     }
 

@@ -279,7 +279,7 @@ impl Engine {
         Some(AuditEntry { detail: shortened(detail), ..named })
     }
 
-    fn entry(&self, caller: &Caller, action: AuditAction) -> AuditEntry {
+    pub(crate) fn entry(&self, caller: &Caller, action: AuditAction) -> AuditEntry {
         AuditEntry {
             time: self.core.clock.now(),
             caller: caller.owner.clone(),

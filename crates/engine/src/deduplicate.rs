@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use sabir_model::{AgentId, Caller, Error, Message};
 
+use crate::cluster::Loaded;
 use crate::engine::Engine;
 use crate::in_flight::{InFlightGuard, InFlightSend, Registration};
 use crate::send_result::{SendEffect, SendResult};
@@ -41,7 +42,7 @@ impl Engine {
                     let key = TopicKey { owner: row.owner, agent: row.agent, task: row.task };
                     check_joins(caller, &key)?;
                     let lease = self.core.feed.open(key);
-                    if !lease.load(&*self.core.store).await? {
+                    if self.load(&lease).await? == Loaded::Missing {
                         // Retention deleted the task and its key after the key was found.
                         continue;
                     }
@@ -67,7 +68,7 @@ impl Engine {
         let Some(key) = send.stored_as().await else { return Ok(None) };
         check_joins(caller, &key)?;
         let lease = self.core.feed.open(key);
-        let is_there = lease.load(&*self.core.store).await?;
+        let is_there = self.load(&lease).await? != Loaded::Missing;
         Ok(is_there.then_some(SendResult { lease, effect: SendEffect::Duplicate }))
     }
 }

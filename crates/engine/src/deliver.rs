@@ -3,19 +3,28 @@
 use std::sync::Arc;
 
 use sabir_model::{Caller, Delivery, Error, Message, Purpose, check_named_question};
-use sabir_store::SentKey;
+use sabir_store::{AfterAppend, SentKey};
 use tokio::sync::oneshot;
 
 use crate::access::check_message;
 use crate::audit::CallAudit;
-use crate::drive::{self, Assignment, Control, DriverStart, MessageDelivery};
+use crate::cluster::{Contention, Forwarding, Loaded, OutgoingMessage};
+use crate::drive::{self, Assignment, Control, DriverOwnership, DriverStart, MessageDelivery, NotDone};
 use crate::engine::{Engine, RegisteredAgent};
 use crate::executor::RunRequest;
 use crate::in_flight::InFlightGuard;
 use crate::schedule::Scheduled;
+use crate::send::send_digest;
 use crate::send_result::{SendEffect, SendResult};
 use crate::subscribe::cursor_beyond_log;
 use crate::topic::TopicKey;
+
+/// What became of a message to a task.
+pub(crate) enum Delivered {
+    Stored(SendResult),
+    /// Its key is that of an earlier send.
+    Repeated,
+}
 
 /// Who sends a message.
 #[derive(Clone, Copy)]
@@ -44,7 +53,7 @@ impl Engine {
         send: &sabir_model::Send,
         message: Arc<Message>,
         send_guards: Vec<Arc<InFlightGuard>>,
-    ) -> Result<SendResult, Error> {
+    ) -> Result<Delivered, Error> {
         let mut message = Message::clone(&message);
         message.request_metadata = send.metadata.clone();
         message.task = Some(key.task.clone());
@@ -52,12 +61,14 @@ impl Engine {
         for guard in &send_guards {
             guard.share(&message);
         }
+        let (mut context_busy, mut contention) = (None, Contention::default());
         loop {
             if *self.core.stopping.borrow() && !self.is_awaited(&key) {
                 return Err(Error::Stopping);
             }
             let lease = self.core.feed.open(key.clone());
-            if !lease.load(&*self.core.store).await? {
+            let loaded = self.load(&lease).await?;
+            if loaded == Loaded::Missing {
                 return Err(Error::TaskNotFound(key.task));
             }
             let seen = lease.with_task(|task| (task.seq, task.context.clone(), task.status.state));
@@ -75,6 +86,35 @@ impl Engine {
             let (done, stored) = oneshot::channel();
             let keep = self.core.feed.open(key.clone());
             let audit_entry = sender.audit.for_driver(&key);
+            if let (Loaded::Elsewhere, Some(membership), Some(no)) = (loaded, &self.core.membership, lease.no()) {
+                let outgoing = OutgoingMessage {
+                    sender: sender.caller,
+                    message: &message,
+                    sent_key: send.idempotency.as_ref(),
+                    audit: audit_entry,
+                    send_guards: &send_guards,
+                };
+                let forwarded = membership.forward_message(no, &key, outgoing).await?;
+                match forwarded {
+                    Forwarding::Withdrawn => continue,
+                    Forwarding::Done => {
+                        sender.audit.set_stored();
+                        self.load(&keep).await?;
+                        return Ok(Delivered::Stored(SendResult {
+                            lease: keep,
+                            effect: SendEffect::Continued(before),
+                        }));
+                    }
+                }
+            }
+            if loaded == Loaded::Left
+                && let Some(no) = lease.no()
+                && self.core.store.inbox(no).await?.len() >= registered.hosted.limits.queue.max(1)
+            {
+                return Err(Error::Busy(registered.hosted.id.clone()));
+            }
+            // Asked before the claim, since a future that holds a claim must not be dropped at an await.
+            let home = self.home_elsewhere(registered, &key, &context).await?;
             match lease.claim() {
                 Err(driver) => {
                     let (message, key) = (message.clone(), sender.key(&key, send));
@@ -88,6 +128,7 @@ impl Engine {
                         send_guards: send_guards.clone(),
                         done,
                         audit: audit_entry,
+                        forwarded: None,
                     };
                     if driver.send(Control::Deliver(Box::new(delivered))).is_err() {
                         tokio::task::yield_now().await;
@@ -119,30 +160,65 @@ impl Engine {
                     }
                     let executor = self.executor_of(registered, &lease);
                     let (owner, task) = (&key.owner, &key.task);
-                    let scheduled =
-                        self.enter(RunRequest { addressed: registered, executor: &executor, owner, context, task });
-                    if matches!(scheduled, Scheduled::QueueFull) {
+                    let mut leave = (loaded == Loaded::Left).then_some(AfterAppend::Leave { home: None });
+                    leave = home.map(|home| AfterAppend::Leave { home: Some(home) }).or(leave);
+                    leave = leave.or(context_busy.take().map(|_| AfterAppend::Leave { home: None }));
+                    let scheduled = match &leave {
+                        Some(_) => None,
+                        None => {
+                            let run = RunRequest { addressed: registered, executor: &executor, owner, context, task };
+                            Some(self.enter(run))
+                        }
+                    };
+                    if matches!(scheduled, Some(Scheduled::QueueFull)) {
                         lease.release(None);
                         return Err(Error::Busy(registered.hosted.id.clone()));
                     }
+                    let (scheduled, leave) = match scheduled {
+                        // Beside other nodes, it does not wait here: the store keeps the order of all nodes.
+                        Some(Scheduled::Later(queued))
+                            if self.core.membership.is_some() && queued.waits_for_context() =>
+                        {
+                            (None, Some(AfterAppend::Leave { home: None }))
+                        }
+                        scheduled => (scheduled, leave),
+                    };
                     lease.expect_more();
                     let start = DriverStart::Deliver {
                         message: message.clone(),
                         key: sender.key(&key, send),
+                        send_digest: self.core.membership.as_ref().map(|_| send_digest(&message)),
                         inbox,
                         audit: audit_entry,
                     };
                     let send_guards = send_guards.clone();
+                    let ownership = DriverOwnership { leave, ..DriverOwnership::default() };
                     let assignment =
-                        Assignment { lease, control, start, scheduled: Some(scheduled), send_guards, done: Some(done) };
+                        Assignment { lease, control, start, scheduled, send_guards, done: Some(done), ownership };
                     drive::start(&self.core, executor, assignment);
                 }
             }
             // A driver that released the task before it read the message drops `done`; then the loop tries again.
-            if let Ok(stored) = stored.await {
-                stored?;
-                sender.audit.set_stored();
-                return Ok(SendResult { lease: keep, effect: SendEffect::Continued(before) });
+            match stored.await {
+                Ok(Ok(())) => {
+                    sender.audit.set_stored();
+                    return Ok(Delivered::Stored(SendResult { lease: keep, effect: SendEffect::Continued(before) }));
+                }
+                Ok(Err(NotDone::Refused(error))) => return Err(error),
+                Ok(Err(NotDone::Exists(_))) if send.idempotency.is_some() => return Ok(Delivered::Repeated),
+                // The same message came through another node.
+                Ok(Err(NotDone::Exists(_) | NotDone::Repeated)) => {
+                    self.load(&keep).await?;
+                    return Ok(Delivered::Stored(SendResult { lease: keep, effect: SendEffect::Duplicate }));
+                }
+                Ok(Err(NotDone::ContextBusy(task))) => context_busy = Some(task),
+                Ok(Err(NotDone::Contended)) => {
+                    if send.idempotency.is_some() {
+                        return Ok(Delivered::Repeated);
+                    }
+                    contention.pause().await?;
+                }
+                Err(_) => contention.pause().await?,
             }
         }
     }

@@ -5,16 +5,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sabir_model::{AgentId, Call, Caller, CallerKey, Delivery, Error, InvalidId, Owner, TaskId};
-use sabir_store::{AuditLog, Outbox, Store};
+use sabir_store::{AuditLog, Cluster, Measured, Outbox, Store};
 use tokio::sync::{Notify, watch};
 use uuid::{NoContext, Uuid};
 
 use crate::audit::{Audit, AuditKeep, CallAudit};
+use crate::cluster::{LeaseObserver, Membership};
 use crate::feed::Feed;
 use crate::health::StoreCheck;
 use crate::in_flight::InFlightSends;
 use crate::limits::{Places, StoredBytes, StreamPlace};
+use crate::metrics::{AgentMetrics, EngineMetrics, Metrics};
+use crate::operators::RecordedLooks;
 use crate::push::{WebhookPolicy, Webhooks};
+use crate::run_observer::RunObserver;
 use crate::schedule::{AgentNo, Schedule};
 use crate::shared_reads::SharedReads;
 use crate::task_lookup::EndSignals;
@@ -53,16 +57,27 @@ pub(crate) struct Core {
     pub(crate) stored_bytes: Option<StoredBytes>,
     pub(crate) drivers: DriverCount,
     pub(crate) stopping: watch::Sender<bool>,
+    /// The engine has stopped, and takes no part in its cluster any more.
+    pub(crate) left: watch::Sender<bool>,
+    /// `None`: this engine has its store for itself.
+    pub(crate) membership: Option<Membership>,
     pub(crate) store_check: StoreCheck,
     pub(crate) end_signals: EndSignals,
+    /// `None`: no figures are kept.
+    pub(crate) metrics: Option<Metrics>,
+    /// `None`: nobody watches runs.
+    pub(crate) run_observer: Option<Arc<dyn RunObserver>>,
     /// The scopes that the approvers of agents name, each once.
     pub(crate) approvers: Vec<Arc<str>>,
+    pub(crate) recorded_looks: RecordedLooks,
 }
 
 /// An agent of this server, with its number in the schedule.
 pub(crate) struct RegisteredAgent {
     pub(crate) hosted: Hosted,
     pub(crate) number: AgentNo,
+    /// `None`: no figures are kept.
+    pub(crate) metrics: Option<Arc<AgentMetrics>>,
 }
 
 impl RegisteredAgent {
@@ -129,6 +144,10 @@ pub struct Builder {
     clock: Arc<dyn Clock>,
     webhooks: Option<Webhooks>,
     audit: Option<Audit>,
+    cluster: Option<Arc<dyn Cluster>>,
+    lease_observer: Option<Arc<dyn LeaseObserver>>,
+    metrics: Option<Metrics>,
+    run_observer: Option<Arc<dyn RunObserver>>,
     settings: EngineSettings,
     agents: Vec<Hosted>,
     routed_agents: Vec<Hosted>,
@@ -142,6 +161,10 @@ impl Builder {
             clock: Arc::new(SystemClock),
             webhooks: None,
             audit: None,
+            cluster: None,
+            lease_observer: None,
+            metrics: None,
+            run_observer: None,
             settings: EngineSettings::default(),
             agents: Vec::new(),
             routed_agents: Vec::new(),
@@ -163,6 +186,30 @@ impl Builder {
     /// Records in this log who did what to which task. `log` is the store.
     pub fn audit(mut self, log: Arc<dyn AuditLog>, keep: AuditKeep) -> Self {
         self.audit = Some(Audit::new(log, keep));
+        self
+    }
+
+    /// Other engines work on the same store. `cluster` is the store.
+    pub fn cluster(mut self, cluster: Arc<dyn Cluster>) -> Self {
+        self.cluster = Some(cluster);
+        self
+    }
+
+    /// Who is told of the lease that this node has beside others.
+    pub fn lease_observer(mut self, observer: Arc<dyn LeaseObserver>) -> Self {
+        self.lease_observer = Some(observer);
+        self
+    }
+
+    /// Keeps these figures. `store` is the store.
+    pub fn metrics(mut self, metrics: EngineMetrics, store: Arc<dyn Measured>) -> Self {
+        self.metrics = Some(Metrics { engine: metrics, store });
+        self
+    }
+
+    /// Who is told of runs.
+    pub fn run_observer(mut self, observer: Arc<dyn RunObserver>) -> Self {
+        self.run_observer = Some(observer);
         self
     }
 
@@ -194,7 +241,12 @@ impl Builder {
         let schedule = Schedule::new(self.agents.iter().chain(&self.routed_agents).map(|hosted| &hosted.limits));
         let listed = self.agents.len();
         let agents = self.agents.into_iter().chain(self.routed_agents).enumerate();
-        let mut agents: Vec<_> = agents.map(|(number, hosted)| Arc::new(RegisteredAgent { hosted, number })).collect();
+        let figures = |hosted: &Hosted| Some(Arc::new(self.metrics.as_ref()?.engine.of_agent(&hosted.id)));
+        let registered = |(number, hosted): (AgentNo, Hosted)| {
+            let metrics = figures(&hosted);
+            Arc::new(RegisteredAgent { hosted, number, metrics })
+        };
+        let mut agents: Vec<_> = agents.map(registered).collect();
         let mut approvers: Vec<Arc<str>> =
             agents.iter().filter_map(|registered| registered.hosted.approver.clone()).collect();
         approvers.sort();
@@ -224,12 +276,21 @@ impl Builder {
             stored_bytes,
             drivers: DriverCount::new(),
             stopping: watch::channel(false).0,
+            left: watch::channel(false).0,
+            membership: self.cluster.map(|cluster| Membership::new(cluster, self.lease_observer)),
             store_check: StoreCheck::default(),
             end_signals: EndSignals::default(),
+            metrics: self.metrics,
+            run_observer: self.run_observer,
             approvers,
+            recorded_looks: RecordedLooks::default(),
         };
         let engine = Engine { core: Arc::new(core) };
-        engine.recover().await?;
+        match engine.core.membership {
+            None => engine.recover().await?,
+            // Tasks that nobody drives are taken up one by one, as those of other nodes.
+            Some(_) => engine.join_cluster(),
+        }
         engine.follow_cards();
         engine.keep_sweeping();
         Ok(engine)
@@ -266,7 +327,7 @@ impl Engine {
             Call::Cancel(cancel) => self.cancel(caller, cancel, audit).await,
             Call::Subscribe(subscribe) => {
                 let place = self.place_for_stream(caller)?;
-                Ok(holding(self.subscribe(caller, subscribe).await?, place))
+                Ok(self.holding(self.subscribe(caller, subscribe).await?, place))
             }
             Call::Push(push) => self.push(caller, push, audit).await,
             Call::ExtendedCard { .. } => Err(Error::ExtendedCardNotOffered),
@@ -281,7 +342,18 @@ impl Engine {
         audit: &mut CallAudit,
     ) -> Result<Answer, Error> {
         let place = self.place_for_stream(caller)?;
-        Ok(holding(self.send(caller, send, audit).await?, place))
+        Ok(self.holding(self.send(caller, send, audit).await?, place))
+    }
+
+    /// A stream keeps its place, and counts as open, until its reader drops it.
+    fn holding(&self, answer: Answer, place: Option<StreamPlace>) -> Answer {
+        match answer {
+            Answer::Stream(subscription) => {
+                let counted = self.core.metrics.as_ref().map(|metrics| metrics.engine.open_stream());
+                Answer::Stream(subscription.holding(place, counted))
+            }
+            answer => answer,
+        }
     }
 
     /// The agents of this server, sorted by id.
@@ -309,14 +381,6 @@ impl Engine {
     /// The agent of this id, or the default agent. Whether a caller may know of it is asked in `access`.
     pub(crate) fn registered_agent(&self, id: Option<&AgentId>) -> Option<&Arc<RegisteredAgent>> {
         self.core.registered_agent(id)
-    }
-}
-
-/// A stream keeps its place until its reader drops it.
-fn holding(answer: Answer, place: Option<StreamPlace>) -> Answer {
-    match answer {
-        Answer::Stream(subscription) => Answer::Stream(subscription.holding(place)),
-        answer => answer,
     }
 }
 

@@ -96,7 +96,9 @@ impl InFlightSends {
 
 impl InFlightSend {
     fn is_same_message(&self, message: &Message) -> bool {
-        self.task == message.task && self.context == message.context && lock(&self.message).parts == message.parts
+        // A message that names a task may name its context too, or leave that out.
+        let is_same_place = self.task == message.task && (self.task.is_some() || self.context == message.context);
+        is_same_place && lock(&self.message).parts == message.parts
     }
 
     /// Waits until the send is stored and returns its task; `None`: the send has failed.

@@ -25,13 +25,16 @@ mod wait_reason;
 mod working_folders;
 
 mod limits;
+mod metrics;
 
 mod drive;
 mod in_flight;
+mod run_observer;
 mod turn_signals;
 
 mod access;
 mod assign;
+mod backup;
 mod engine;
 mod executor;
 mod health;
@@ -46,7 +49,10 @@ mod request;
 mod send;
 mod send_result;
 
+mod cluster;
+
 mod cancel;
+mod operators;
 mod read;
 mod subscribe;
 
@@ -56,18 +62,27 @@ mod stop;
 
 pub use agent::{
     About, AboutFuture, Admission, Agent, AgentError, AgentFuture, Effects, Hosted, Inputs, InterruptedRun, Limits,
-    Route, Router, Streaming, Survives, WorkingTreeFuture,
+    Locality, Route, Router, Streaming, Survives, WorkingTreeFuture,
 };
 pub use assign::Assigned;
 pub use audit::AuditKeep;
 pub use clock::{Clock, SystemClock};
+pub use cluster::LeaseObserver;
 pub use engine::{Builder, Engine, EngineSettings, Recovery, RetentionPolicy};
 pub use health::Health;
 pub use limits::CallerLimits;
 pub use log_entry::LogEntry;
+pub use metrics::EngineMetrics;
+pub use operators::{AgentLoad, Canceled, TaskDetails, TaskFilter};
 pub use push::{AdmittedWebhook, WebhookPolicy, WebhookRefusal};
 pub use reply::ReplyStream;
-pub use sabir_store::{AuditAction, AuditEntry, AuditPage, AuditQuery, AuditRecord, Delivery, DeliveryKind};
+pub use run_observer::{ObservedRun, RunEnd, RunFailure, RunObserver, RunStart};
+pub use sabir_store::backup::BackupStream;
+pub use sabir_store::{
+    AuditAction, AuditEntry, AuditPage, AuditQuery, AuditRecord, Delivery, DeliveryCounts, DeliveryKind, Member,
+    MemberState, StoreFacts, SummaryPage, TaskCount, TaskNo, TaskSummary,
+};
+pub use schedule::QueueLoad;
 pub use subscribe::{Batch, Subscription};
 pub use task_lookup::TaskLookup;
 pub use turn::{ArtifactUpdate, Outcome, StopCause, Turn};

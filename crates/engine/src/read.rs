@@ -117,7 +117,8 @@ impl Engine {
         id: &TaskId,
     ) -> Result<Option<Arc<Task>>, Error> {
         let preferred = self.preferred_agent(agent);
-        if let Some(task) = self.core.feed.find(&caller.owner, preferred, id).and_then(|lease| lease.task()) {
+        let in_memory = self.core.feed.find(&caller.owner, preferred, id).filter(|lease| self.is_current(lease));
+        if let Some(task) = in_memory.and_then(|lease| lease.task()) {
             return Ok(Some(task));
         }
         let mut found = None;
@@ -134,7 +135,8 @@ impl Engine {
     /// The same of a task that was found already.
     pub(crate) async fn task_of(&self, key: &TopicKey) -> Result<Arc<Task>, Error> {
         let TopicKey { owner, agent, task } = key;
-        if let Some(task) = self.core.feed.find(owner, Some(agent), task).and_then(|lease| lease.task()) {
+        let in_memory = self.core.feed.find(owner, Some(agent), task).filter(|lease| self.is_current(lease));
+        if let Some(task) = in_memory.and_then(|lease| lease.task()) {
             return Ok(task);
         }
         let found = self.core.reads.get(&*self.core.store, key).await?;
@@ -218,9 +220,7 @@ impl Engine {
     /// Finds a task of the caller's own.
     async fn find(&self, caller: &Caller, agent: Option<&AgentId>, id: &TaskId) -> Result<Option<TaskLocation>, Error> {
         let preferred = self.preferred_agent(agent);
-        if let Some(lease) =
-            self.core.feed.find(&caller.owner, preferred, id).filter(|lease| lease.with_task(|_| ()).is_some())
-        {
+        if let Some(lease) = self.core.feed.find(&caller.owner, preferred, id).filter(|lease| self.has_current(lease)) {
             return Ok(Some(TaskLocation::InMemory(lease)));
         }
         // Unknown ids are as frequent as known ones, so the first lookup is for any agent: one query shows that there
@@ -233,10 +233,15 @@ impl Engine {
         }
         // The copy in memory is never older than the row.
         let lease = self.core.feed.find(&caller.owner, Some(&row.agent), id);
-        Ok(Some(match lease.filter(|lease| lease.with_task(|_| ()).is_some()) {
+        Ok(Some(match lease.filter(|lease| self.has_current(lease)) {
             Some(lease) => TaskLocation::InMemory(lease),
             None => TaskLocation::Stored(row),
         }))
+    }
+
+    /// Whether the topic has the newest of its task.
+    fn has_current(&self, lease: &Lease) -> bool {
+        self.is_current(lease) && lease.with_task(|_| ()).is_some()
     }
 
     /// The agent whose task is preferred. Callers who choose ids may use the same id at several agents; a call without

@@ -10,7 +10,8 @@ use sabir_model::{Error, Event, Message, RunState, Seq, Standing, State};
 use sabir_store::{StoreError, TaskNo, TaskRow, UnfinishedTask};
 use tokio::sync::mpsc;
 
-use crate::drive::{self, Assignment, Control, DriverStart, QUESTION_LOST, TurnMessage, failure};
+use crate::cluster::Loaded;
+use crate::drive::{self, Assignment, Control, DriverOwnership, DriverStart, QUESTION_LOST, TurnMessage, failure};
 use crate::engine::{Engine, Recovery};
 use crate::executor::RunRequest;
 use crate::feed::Lease;
@@ -25,7 +26,7 @@ const MAX_RUNS: u32 = 3;
 const DAMAGED: &str = "the task's log is damaged";
 
 /// What recovery does with an unfinished task.
-enum Plan {
+pub(crate) enum Plan {
     KeepWaiting,
     /// Runs its turn, for the first time or again.
     Run {
@@ -41,13 +42,16 @@ impl Engine {
         for unfinished in unfinished {
             let (task, agent) = (unfinished.row.task.clone(), unfinished.row.agent.clone());
             let taken_up = async {
-                let plan = self.plan(&unfinished).await?;
+                let plan = self.plan(&unfinished, None).await?;
                 match &plan {
                     Plan::KeepWaiting => waiting += 1,
                     Plan::Run { .. } => queued += 1,
                     Plan::Settle(_) => settled += 1,
                 }
-                self.execute_plan(plan, unfinished).await
+                match self.recovery_of(plan, unfinished).await? {
+                    Some((key, start)) => self.recover_task(key, start, DriverOwnership::default()).await.map(drop),
+                    None => Ok(()),
+                }
             };
             if let Err(error) = taken_up.await {
                 // A task that cannot be read must not keep the server from starting.
@@ -77,7 +81,7 @@ impl Engine {
         let inbox = self.core.store.inbox(row.no).await?;
         let unfinished = UnfinishedTask { row, inbox, cancel_requested, attempts, damage: None };
         let runs = attempts.max(1);
-        let plan = match self.plan(&unfinished).await? {
+        let plan = match self.plan(&unfinished, None).await? {
             // The limit holds for tasks that had not begun too: whatever crashes their driver must not do so for ever.
             Plan::Run { .. } if runs < MAX_RUNS => Plan::Run { attempts: runs + 1 },
             Plan::Run { .. } | Plan::Settle(Outcome::Failed(_)) => {
@@ -88,7 +92,8 @@ impl Engine {
         Ok(self.start_for(plan, unfinished).await?)
     }
 
-    async fn plan(&self, unfinished: &UnfinishedTask) -> Result<Plan, Error> {
+    /// `lost_node`: the node that died with the task, if it was not this server.
+    pub(crate) async fn plan(&self, unfinished: &UnfinishedTask, lost_node: Option<&str>) -> Result<Plan, Error> {
         let UnfinishedTask { row, inbox, cancel_requested, attempts, .. } = unfinished;
         if *cancel_requested {
             return Ok(Plan::Settle(Outcome::Canceled(Vec::new())));
@@ -103,7 +108,10 @@ impl Engine {
             RunState::Queued => Plan::Run { attempts: *attempts },
             RunState::Active => match self.core.settings.recovery {
                 Recovery::Fail if self.survives(row, None).await? < Survives::Runs => {
-                    Plan::Settle(failure("interrupted: the server was restarted while the task was running"))
+                    Plan::Settle(failure(match lost_node {
+                        Some(node) => format!("interrupted: node {node} was lost while it ran the task"),
+                        None => "interrupted: the server was restarted while the task was running".to_owned(),
+                    }))
                 }
                 Recovery::Fail | Recovery::Requeue if (*attempts).max(1) >= MAX_RUNS => Plan::Settle(failure(format!(
                     "interrupted: the task was run {MAX_RUNS} times, and the server stopped each time"
@@ -151,13 +159,15 @@ impl Engine {
         }
     }
 
-    async fn execute_plan(&self, plan: Plan, unfinished: UnfinishedTask) -> Result<(), Error> {
+    /// The task that a driver must take up, and how. `None`: nothing needs to be done.
+    pub(crate) async fn recovery_of(
+        &self,
+        plan: Plan,
+        unfinished: UnfinishedTask,
+    ) -> Result<Option<(TopicKey, DriverStart)>, Error> {
         let row = &unfinished.row;
         let key = TopicKey { owner: row.owner.clone(), agent: row.agent.clone(), task: row.task.clone() };
-        match self.start_for(plan, unfinished).await? {
-            Some(start) => self.recover_task(key, start).await,
-            None => Ok(()),
-        }
+        Ok(self.start_for(plan, unfinished).await?.map(|start| (key, start)))
     }
 
     /// What a driver needs to execute this plan. `None`: nothing needs to be done.
@@ -228,21 +238,27 @@ impl Engine {
         }
     }
 
-    async fn recover_task(&self, key: TopicKey, start: DriverStart) -> Result<(), Error> {
+    /// `false`: it has a driver already.
+    pub(crate) async fn recover_task(
+        &self,
+        key: TopicKey,
+        start: DriverStart,
+        ownership: DriverOwnership,
+    ) -> Result<bool, Error> {
         let lease = self.core.feed.open(key);
-        if !lease.load(&*self.core.store).await? {
+        if self.load(&lease).await? == Loaded::Missing {
             return Err(Error::TaskNotFound(lease.key.task.clone()));
         }
         match lease.claim() {
-            Ok(control) => self.start_recovered(lease, control, start),
-            Err(_) => Ok(()),
+            Ok(control) => self.start_recovered(lease, control, start, ownership).map(|()| true),
+            Err(_) => Ok(false),
         }
     }
 
     /// Replaces a crashed driver by a new one; no caller can claim the task in between.
-    pub(crate) fn replace_driver(&self, lease: &Lease, start: DriverStart) {
+    pub(crate) fn replace_driver(&self, lease: &Lease, start: DriverStart, ownership: DriverOwnership) {
         let control = lease.replace_driver();
-        if let Err(error) = self.start_recovered(self.core.feed.open(lease.key.clone()), control, start) {
+        if let Err(error) = self.start_recovered(self.core.feed.open(lease.key.clone()), control, start, ownership) {
             tracing::error!(task = %lease.key.task, error = causes(&error), "cannot settle a task whose driver crashed");
         }
     }
@@ -252,6 +268,7 @@ impl Engine {
         lease: Lease,
         control: mpsc::UnboundedReceiver<Control>,
         start: DriverStart,
+        ownership: DriverOwnership,
     ) -> Result<(), Error> {
         let start = match start {
             // The row is not settled, so a settled task here means that the store could not read its log.
@@ -289,13 +306,13 @@ impl Engine {
         drive::start(
             &self.core,
             executor,
-            Assignment { lease, control, start, scheduled, send_guards: Vec::new(), done: None },
+            Assignment { lease, control, start, scheduled, send_guards: Vec::new(), done: None, ownership },
         );
         Ok(())
     }
 }
 
-fn causes(error: &Error) -> String {
+pub(crate) fn causes(error: &Error) -> String {
     let chain = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
     chain.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

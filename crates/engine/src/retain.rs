@@ -7,7 +7,8 @@ use sabir_model::{Error, Timestamp};
 use sabir_store::{Retention, SweepResult, TaskRow};
 
 use crate::audit::Audit;
-use crate::drive::{self, Assignment, Control, DriverStart, failure};
+use crate::cluster::Loaded;
+use crate::drive::{self, Assignment, Control, DriverOwnership, DriverStart, failure};
 use crate::engine::Engine;
 use crate::executor::Executor;
 use crate::topic::TopicKey;
@@ -94,8 +95,10 @@ impl Engine {
         let registered = self.registered_agent(Some(&row.agent)).or_else(|| self.registered_agent(None));
         let registered = registered.ok_or_else(|| Error::internal("there is no agent"))?;
         let lease = self.core.feed.open(TopicKey { owner: row.owner, agent: row.agent, task: row.task });
-        if !lease.load(&*self.core.store).await? {
-            return Ok(());
+        match self.load(&lease).await? {
+            Loaded::Here => {}
+            // Its own node ends it.
+            Loaded::Missing | Loaded::Left | Loaded::Elsewhere => return Ok(()),
         }
         let inbox = self.stored_inbox(&lease).await.unwrap_or_default();
         match lease.claim() {
@@ -115,7 +118,15 @@ impl Engine {
                 drive::start(
                     &self.core,
                     Executor::unrouted(registered),
-                    Assignment { lease, control, start, scheduled, send_guards, done },
+                    Assignment {
+                        lease,
+                        control,
+                        start,
+                        scheduled,
+                        send_guards,
+                        done,
+                        ownership: DriverOwnership::default(),
+                    },
                 );
             }
         }

@@ -1,17 +1,20 @@
 //! Sends: finds the task that a message is for, or creates one, and answers the sender.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use sabir_model::{
     Addressee, AgentId, Caller, ContextAlone, ContextId, Created, Delivery, Direct, Error, Message, MessageId,
     OnFinished, OnUnknown, Owner, Part, Role, TaskId,
 };
+use sabir_store::AfterAppend;
 use tokio::sync::oneshot;
 
 use crate::access::{Action, TaskRights};
 use crate::audit::CallAudit;
-use crate::deliver::Sender;
-use crate::drive::{self, Assignment, DriverStart};
+use crate::cluster::Loaded;
+use crate::deliver::{Delivered, Sender};
+use crate::drive::{self, Assignment, DriverOwnership, DriverStart, NotDone};
 use crate::engine::{Engine, RegisteredAgent, new_id};
 use crate::executor::{Executor, RunRequest};
 use crate::in_flight::InFlightGuard;
@@ -23,6 +26,7 @@ use crate::request::request_context;
 use crate::schedule::Scheduled;
 use crate::send_result::{SendEffect, SendResult};
 use crate::topic::TopicKey;
+use crate::wait_reason::WaitReason;
 use crate::{About, Admission, Answer};
 
 /// The agent that a message is addressed to, and the task that it names.
@@ -87,6 +91,34 @@ struct TaskIds {
     task: Option<TaskId>,
     context: ContextId,
     webhook: Option<InlineWebhook>,
+    left_for: Option<LeftFor>,
+    send_digest: Option<[u8; 16]>,
+}
+
+/// Why a new task does not run here now.
+#[derive(Clone)]
+enum LeftFor {
+    /// The sessions of its context are on this node.
+    Home(Arc<str>),
+    /// This task of its context runs on another node. Without one: the agent has as many runs as it may have on all nodes.
+    Context(Option<TaskId>),
+}
+
+impl LeftFor {
+    fn wait_reason(&self) -> WaitReason {
+        match self {
+            LeftFor::Home(node) => WaitReason::Node(node.clone()),
+            LeftFor::Context(Some(task)) => WaitReason::Task { task: task.clone(), needs_answer: false },
+            LeftFor::Context(None) => WaitReason::TotalRuns,
+        }
+    }
+
+    fn after_append(self) -> AfterAppend {
+        match self {
+            LeftFor::Home(node) => AfterAppend::Leave { home: Some(node) },
+            LeftFor::Context(_) => AfterAppend::Leave { home: None },
+        }
+    }
 }
 
 /// The agent that the task is addressed to, and the agent that executes it.
@@ -97,8 +129,12 @@ struct TaskAgents<'a> {
 
 enum CreateResult {
     Created(SendResult),
-    /// Somebody else has created a task with this id in the meantime.
+    /// Somebody else has created a task with this id or this key in the meantime.
     IdTaken,
+    /// An equal message, which came through another node, has created this task.
+    Repeated(SendResult),
+    /// A task of the same context runs on another node.
+    ContextBusy(Option<TaskId>),
 }
 
 impl Engine {
@@ -123,6 +159,8 @@ impl Engine {
         };
         let message = std::mem::replace(&mut send.message, bare);
         let mut message = Arc::new(message.or_with_id(|| new_id(MessageId::parse)));
+        let send_digest = self.core.membership.as_ref().map(|_| send_digest(&message));
+        let mut left_for = None;
         loop {
             let addressed = self.addressed(caller, &send).await?;
             let mut send_guards = Vec::new();
@@ -161,7 +199,12 @@ impl Engine {
                         self.add_webhook(&key, webhook, audit).await?;
                     }
                     let sender = Sender { caller, is_approver: is_for_approval, audit };
-                    let sent = self.deliver(&registered, key, sender, &send, message, send_guards).await?;
+                    let delivered = self.deliver(&registered, key, sender, &send, message.clone(), send_guards).await?;
+                    let sent = match delivered {
+                        Delivered::Stored(sent) => sent,
+                        // The next look finds the first send by its key.
+                        Delivered::Repeated => continue,
+                    };
                     let answer = match is_for_approval {
                         true => sent.answer_approver(self, &send)?,
                         false => sent.answer(self, &send).await?,
@@ -187,13 +230,15 @@ impl Engine {
             }
             let agents = TaskAgents { addressed: &registered, executor };
             let sender = Sender { caller, is_approver: false, audit };
-            let ids = TaskIds { task: plan.task, context, webhook };
+            let ids = TaskIds { task: plan.task, context, webhook, left_for: left_for.take(), send_digest };
             match self.create(sender, agents, &send, &message, ids, send_guards).await? {
                 CreateResult::Created(sent) => {
                     drop(message);
                     return sent.answer(self, &send).await;
                 }
-                // The message is for the task that exists now.
+                CreateResult::ContextBusy(task) => left_for = Some(LeftFor::Context(task)),
+                CreateResult::Repeated(sent) => return sent.answer(self, &send).await,
+                // The message is for the task that exists now, or the next look finds the first send by its key.
                 CreateResult::IdTaken => {}
             }
         }
@@ -298,10 +343,16 @@ impl Engine {
             return Err(Error::Stopping);
         }
         self.check_stored_bytes(caller, &caller.owner).await?;
-        let TaskIds { task: named, context, webhook } = ids;
+        let TaskIds { task: named, context, webhook, left_for, send_digest } = ids;
         let is_named = named.is_some();
         let task = named.unwrap_or_else(|| new_id(TaskId::parse));
         let key = TopicKey { owner: caller.owner.clone(), agent: addressed.hosted.id.clone(), task: task.clone() };
+        // Asked before the claim, since a future that holds a claim must not be dropped at an await.
+        let home = self.home_elsewhere(addressed, &key, &context).await?;
+        let left_for = home.map(LeftFor::Home).or(left_for);
+        if left_for.is_some() {
+            self.check_left(addressed).await?;
+        }
         let lease = self.core.feed.open(key.clone());
         let control = match lease.claim() {
             Ok(control) => control,
@@ -328,16 +379,24 @@ impl Engine {
         }
         let owner = &caller.owner;
         let context_of_run = context.clone();
-        let scheduled =
-            self.enter(RunRequest { addressed, executor: &executor, owner, context: context_of_run, task: &task });
-        let note = match &scheduled {
-            Scheduled::QueueFull => {
+        let run = RunRequest { addressed, executor: &executor, owner, context: context_of_run, task: &task };
+        let scheduled = left_for.is_none().then(|| self.enter(run));
+        let wait_reason = match (&scheduled, &left_for) {
+            (Some(Scheduled::QueueFull), _) => {
                 lease.release(None);
                 return Err(Error::Busy(addressed.hosted.id.clone()));
             }
-            Scheduled::Later(queued) => Some(Arc::new(reply(vec![queued.wait_reason().note()], context.clone()))),
-            Scheduled::Now(_) => None,
+            (Some(Scheduled::Later(queued)), _) if self.core.membership.is_some() && queued.waits_for_context() => {
+                // Beside other nodes, it does not wait here: the store keeps the order of all nodes.
+                lease.release(None);
+                return Ok(CreateResult::ContextBusy(queued.wait_reason().into_task()));
+            }
+            (Some(Scheduled::Later(queued)), _) => Some(queued.wait_reason()),
+            (None, Some(left_for)) => Some(left_for.wait_reason()),
+            (Some(Scheduled::Now(_)) | None, _) => None,
         };
+        let note = wait_reason.map(|reason| Arc::new(reply(vec![reason.note()], context.clone())));
+        let leave = left_for.map(LeftFor::after_append);
         let message = Message { task: Some(task.clone()), context: Some(context.clone()), ..Message::clone(message) };
         let message = Arc::new(message);
         for guard in &send_guards {
@@ -353,26 +412,63 @@ impl Engine {
             context,
             born: send.born,
             key: send.idempotency.clone(),
+            send_digest,
             webhook,
             place,
             audit: audit_entry,
         };
-        let assignment =
-            Assignment { lease, control, start, scheduled: Some(scheduled), send_guards, done: Some(done) };
+        let ownership = DriverOwnership { leave, ..DriverOwnership::default() };
+        let assignment = Assignment { lease, control, start, scheduled, send_guards, done: Some(done), ownership };
         drive::start(&self.core, executor, assignment);
         let stored = stored.await.map_err(|_| Error::internal("the driver of a new task is gone"))?;
         if is_named && stored.is_err() && self.is_stored(&keep.key).await? {
             // The id was free when this call checked it; another task has it now.
             return Ok(CreateResult::IdTaken);
         }
-        stored?;
-        audit.set_stored();
-        Ok(CreateResult::Created(SendResult { lease: keep, effect: SendEffect::Created(Box::new(created)) }))
+        match stored {
+            Ok(()) => {
+                audit.set_stored();
+                Ok(CreateResult::Created(SendResult { lease: keep, effect: SendEffect::Created(Box::new(created)) }))
+            }
+            Err(NotDone::Refused(error)) => Err(error),
+            Err(NotDone::Exists(_)) if send.idempotency.is_some() => Ok(CreateResult::IdTaken),
+            Err(NotDone::Exists(task)) => self.joined(&keep.key, task).await,
+            Err(NotDone::Contended | NotDone::Repeated) => Ok(CreateResult::IdTaken),
+            Err(NotDone::ContextBusy(task)) => Ok(CreateResult::ContextBusy(task)),
+        }
+    }
+
+    /// Joins the task that an equal message has created through another node.
+    async fn joined(&self, key: &TopicKey, task: TaskId) -> Result<CreateResult, Error> {
+        let lease = self.core.feed.open(TopicKey { task, ..key.clone() });
+        Ok(match self.load(&lease).await? {
+            Loaded::Missing => CreateResult::IdTaken,
+            Loaded::Here | Loaded::Left | Loaded::Elsewhere => {
+                CreateResult::Repeated(SendResult { lease, effect: SendEffect::Duplicate })
+            }
+        })
     }
 
     async fn is_stored(&self, TopicKey { owner, agent, task }: &TopicKey) -> Result<bool, Error> {
         Ok(self.core.store.find(owner, Some(agent), task).await?.is_some())
     }
+}
+
+/// Identifies a message among those in flight: equal messages of one sender have the same. It need not be stronger than that,
+/// since a sender can only harm itself.
+pub(crate) fn send_digest(message: &Message) -> [u8; 16] {
+    let parts = serde_json::to_string(&message.parts).unwrap_or_default();
+    let half = |salt: u8| {
+        let mut hasher = DefaultHasher::new();
+        // A message that names a task may name its context too, or leave that out.
+        let context = message.context.as_ref().filter(|_| message.task.is_none());
+        (salt, &message.id, &message.task, context, &parts).hash(&mut hasher);
+        hasher.finish().to_be_bytes()
+    };
+    let mut digest = [0; 16];
+    digest[..8].copy_from_slice(&half(0));
+    digest[8..].copy_from_slice(&half(1));
+    digest
 }
 
 /// What the card says is what the server does.

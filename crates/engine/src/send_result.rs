@@ -60,13 +60,13 @@ impl SendResult {
             SendEffect::Created(_) => Subscription::start(engine, self.lease, Some(LastEventId::Event(0))),
             SendEffect::Duplicate => {
                 let after = last_event_id.unwrap_or(LastEventId::Event(0));
-                Subscription::start(engine, self.lease, Some(after))
+                Ok(Subscription::start(engine, self.lease, Some(after))?.replaying())
             }
             // Readers must see the events of the turn one by one, so the snapshot is the one from before the turn.
             SendEffect::Continued(Some(before)) if last_event_id.is_none() => {
                 Ok(Subscription::start_from_snapshot(engine, self.lease, before))
             }
-            SendEffect::Continued(_) => Subscription::start(engine, self.lease, last_event_id),
+            SendEffect::Continued(_) => Ok(Subscription::start(engine, self.lease, last_event_id)?.replaying()),
         }
     }
 
@@ -86,6 +86,7 @@ impl SendResult {
     }
 
     async fn until_settled(&self, engine: &Engine) {
+        let _followed = engine.core.follow(&self.lease);
         let settled = self.lease.until(|position| position.activity != TaskActivity::Busy);
         match engine.core.settings.max_wait {
             // The timeout ends the wait only; the task runs on.

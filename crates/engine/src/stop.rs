@@ -60,7 +60,7 @@ impl Engine {
         }
     }
 
-    fn tell_drivers(&self, control: impl Fn() -> Control) {
+    pub(crate) fn tell_drivers(&self, control: impl Fn() -> Control) {
         self.core.feed.for_each(|topic| {
             if let Some(driver) = topic.driver() {
                 let _ = driver.send(control());

@@ -7,16 +7,18 @@
 use std::sync::Arc;
 
 use sabir_model::{
-    Birth, Caller, ContextId, Error, Event, LastEventId, OnFinishedSubscribe, QuestionId, Seq, State, Subscribe, Task,
-    TaskId, apply,
+    AgentId, Birth, Caller, ContextId, Error, Event, LastEventId, OnFinishedSubscribe, QuestionId, Seq, State,
+    Subscribe, Task, TaskId, apply,
 };
 use tokio::sync::watch;
 
 use crate::access::{Action, TaskRights, may_approve};
+use crate::cluster::{FollowGuard, Loaded};
 use crate::engine::{Core, Engine};
 use crate::feed::Lease;
 use crate::limits::StreamPlace;
 use crate::log_pages::LogPage;
+use crate::metrics::OpenStream;
 use crate::topic::{TailRead, TaskActivity, TopicKey};
 use crate::{Answer, LogEntry};
 
@@ -41,6 +43,12 @@ pub struct Subscription {
     stopping: watch::Receiver<bool>,
     /// Its place among the streams of its caller, where these are limited.
     _place: Option<StreamPlace>,
+    /// `None`: no figures are kept, or nobody outside reads it.
+    counted: Option<OpenStream>,
+    /// Events up to this one are a replay for its reader.
+    replay_until: Seq,
+    /// Keeps the topic as new as the store, if another node drives the task.
+    _followed: Option<FollowGuard>,
 }
 
 /// What `Subscription::next` returns.
@@ -59,7 +67,7 @@ impl Engine {
             registered.check_streaming()?;
         }
         let lease = self.core.feed.open(found.key);
-        if !lease.load(&*self.core.store).await? {
+        if self.load(&lease).await? == Loaded::Missing {
             return Err(Error::TaskNotFound(subscribe.task));
         }
         if found.rights == TaskRights::Approver {
@@ -71,9 +79,12 @@ impl Engine {
             (None, true, OnFinishedSubscribe::ShowEnd) => {
                 let mut subscription = Subscription::start(self, lease, None)?;
                 subscription.cursor = subscription.cursor.saturating_sub(1);
-                Ok(Answer::Stream(subscription))
+                Ok(Answer::Stream(subscription.replaying()))
             }
-            (after, _, _) => Subscription::start(self, lease, after.map(LastEventId::Event)).map(Answer::Stream),
+            (after, _, _) => {
+                let subscription = Subscription::start(self, lease, after.map(LastEventId::Event))?;
+                Ok(Answer::Stream(subscription.replaying()))
+            }
         }
     }
 }
@@ -104,6 +115,9 @@ impl Subscription {
             until_closed: None,
             stopping: engine.core.stopping.subscribe(),
             _place: None,
+            counted: None,
+            replay_until: 0,
+            _followed: engine.core.follow(&lease),
             lease,
         })
     }
@@ -155,6 +169,9 @@ impl Subscription {
             until_closed: None,
             stopping: engine.core.stopping.subscribe(),
             _place: None,
+            counted: None,
+            replay_until: 0,
+            _followed: engine.core.follow(&lease),
             lease,
         }
     }
@@ -163,13 +180,24 @@ impl Subscription {
         self.snapshot.take()
     }
 
-    pub(crate) fn holding(self, place: Option<StreamPlace>) -> Self {
-        Self { _place: place, ..self }
+    pub(crate) fn holding(self, place: Option<StreamPlace>, counted: Option<OpenStream>) -> Self {
+        Self { _place: place, counted, ..self }
+    }
+
+    /// What is in the log already is a replay: its reader was not there when it happened.
+    pub(crate) fn replaying(self) -> Self {
+        let replay_until = self.lease.with_task(|task| task.seq).unwrap_or(0);
+        Self { replay_until, ..self }
     }
 
     /// The task that is watched.
     pub fn task(&self) -> &TaskId {
         &self.lease.key.task
+    }
+
+    /// The agent that the task is addressed to.
+    pub fn agent(&self) -> &AgentId {
+        &self.lease.key.agent
     }
 
     pub(crate) fn key(&self) -> &TopicKey {
@@ -224,6 +252,7 @@ impl Subscription {
                     Ok((_, entries)) if entries.is_empty() => return None,
                     Ok((page, entries)) => {
                         self.page = Some(page);
+                        self.replay_until = entries.last().map_or(0, |last| last.seq).max(self.replay_until);
                         return self.deliver_entries(entries);
                     }
                     Err(_) if self.is_over => return None,
@@ -262,6 +291,9 @@ impl Subscription {
             self.is_over = true;
         }
         let last = entries.last()?;
+        if let Some(counted) = self.counted.as_ref().filter(|_| self.cursor < self.replay_until) {
+            counted.replayed(entries.iter().filter(|entry| entry.seq <= self.replay_until).count());
+        }
         self.cursor = last.seq;
         self.saw_end = last.event.ends_turn();
         Some(Ok(Batch::Events(entries)))

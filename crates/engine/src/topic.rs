@@ -7,10 +7,12 @@
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use sabir_model::{AgentId, Event, Owner, RunState, Seq, Standing, Task, TaskBirth, TaskId, apply};
 use sabir_store::{MAX_EVENTS_WITHOUT_SNAPSHOT, Store, StoreError, TaskNo};
 use tokio::sync::{OnceCell, mpsc};
+use tokio::time::Instant;
 
 use crate::LogEntry;
 use crate::drive::Control;
@@ -58,6 +60,10 @@ struct TopicState {
     tail: VecDeque<Arc<LogEntry>>,
     tail_weight: usize,
     driver: Option<mpsc::UnboundedSender<Control>>,
+    /// An append of the driver is in progress, so the log may have more than the topic.
+    is_storing: bool,
+    /// When events were last shown here.
+    last_event: Option<Instant>,
     /// Why the store refuses the next events.
     failure: Option<Arc<str>>,
 }
@@ -152,6 +158,74 @@ impl Topic {
         Ok(())
     }
 
+    /// Loads a task of another node again, unless it has a driver here.
+    pub(crate) async fn reload_foreign(&self, store: &dyn Store, no: TaskNo, reload: Reload) -> Result<(), StoreError> {
+        let Some(task) = store.load(no).await? else { return Ok(()) };
+        let seq = task.seq;
+        {
+            let mut state = lock(&self.state);
+            let is_older = state.task.as_ref().is_none_or(|known| known.seq < seq);
+            if state.driver.is_some() || (reload == Reload::IfNewer && !is_older) {
+                return Ok(());
+            }
+            state.standing = None;
+            state.no = Some(no);
+            state.weight = task_weight(&task);
+            state.log_weight = state.weight;
+            state.task = Some(Arc::new(task));
+            state.tail.clear();
+            state.tail_weight = 0;
+        }
+        self.position.modify(|position| position.seq = seq);
+        Ok(())
+    }
+
+    /// Shows events that another node has stored. `false`: the task has a driver here, which shows its events itself.
+    pub(crate) fn show_foreign(&self, entries: &[Arc<LogEntry>]) -> bool {
+        let mut state = lock(&self.state);
+        if state.driver.is_some() {
+            return false;
+        }
+        state.last_event = Some(Instant::now());
+        for entry in entries {
+            let Some(task) = &mut state.task else { return false };
+            if entry.seq != task.seq + 1 {
+                continue;
+            }
+            apply(Arc::make_mut(task), &entry.event);
+            state.weight += entry.weight();
+            state.log_weight += entry.weight();
+            state.keep(entry.clone());
+        }
+        let seq = state.task.as_ref().map_or(0, |task| task.seq);
+        // Under the lock, so that a driver that begins now comes after this.
+        self.position.modify(|position| {
+            position.seq = position.seq.max(seq);
+            // Until the activity is computed, readers must not take an old one for that of the new events.
+            position.activity = TaskActivity::Busy;
+        });
+        true
+    }
+
+    /// The activity of a task that is driven elsewhere, or by nobody.
+    pub(crate) fn set_foreign_activity(&self, has_message: bool, has_answer: bool) {
+        let state = lock(&self.state);
+        let Some(task) = state.task.as_ref().filter(|_| state.driver.is_none()) else { return };
+        let activity = match task.run_state() {
+            RunState::Parked => activity_of(task, has_answer),
+            RunState::None | RunState::Queued | RunState::Active => activity_of(task, has_message),
+        };
+        // Under the lock, so that a driver that begins now comes after this.
+        if self.position.get().activity != activity {
+            self.position.modify(|position| position.activity = activity);
+        }
+    }
+
+    /// How long ago an event was stored. `None`: none was while this topic is in memory.
+    pub(crate) fn since_last_event(&self) -> Option<Duration> {
+        lock(&self.state).last_event.map(|last| last.elapsed())
+    }
+
     /// The task as of its last stored event.
     pub(crate) fn task(&self) -> Option<Arc<Task>> {
         lock(&self.state).task.clone()
@@ -209,7 +283,12 @@ impl Topic {
             let mut state = lock(&self.state);
             state.no = Some(no);
             state.failure = None;
+            state.last_event = Some(Instant::now());
             for entry in entries {
+                // Another node may have taken the task over, and its events may be here already.
+                if state.task.as_ref().is_some_and(|task| task.seq >= entry.seq) {
+                    continue;
+                }
                 state.weight += entry.weight();
                 state.log_weight += entry.weight();
                 state.fold(&self.key.task, birth, entry);
@@ -247,7 +326,7 @@ impl Topic {
             Some(driver) => Err(driver.clone()),
             None => {
                 let (sender, receiver) = mpsc::unbounded_channel();
-                state.driver = Some(sender);
+                (state.driver, state.is_storing) = (Some(sender), false);
                 Ok(receiver)
             }
         }
@@ -255,6 +334,17 @@ impl Topic {
 
     pub(crate) fn driver(&self) -> Option<mpsc::UnboundedSender<Control>> {
         lock(&self.state).driver.clone()
+    }
+
+    /// The driver has begun an append, or the topic shows what it stored.
+    pub(crate) fn set_storing(&self, is_storing: bool) {
+        lock(&self.state).is_storing = is_storing;
+    }
+
+    /// Whether the topic has all that is in the log: its driver is here, and stores nothing at the moment.
+    pub(crate) fn is_whole(&self) -> bool {
+        let state = lock(&self.state);
+        state.driver.is_some() && !state.is_storing
     }
 
     /// Ends the driver's claim. Messages that arrive after the release are dropped; their senders notice and retry.
@@ -268,7 +358,7 @@ impl Topic {
     pub(crate) fn replace_driver(&self) -> mpsc::UnboundedReceiver<Control> {
         let (sender, receiver) = mpsc::unbounded_channel();
         let mut state = lock(&self.state);
-        state.driver = Some(sender);
+        (state.driver, state.is_storing) = (Some(sender), false);
         state.standing = None;
         receiver
     }
@@ -343,6 +433,14 @@ impl Topic {
             .collect();
         TailRead::Entries(entries)
     }
+}
+
+/// When a task of another node is loaded again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reload {
+    IfNewer,
+    /// Also if the store has fewer events than the topic.
+    Always,
 }
 
 /// Whether an append contained a snapshot.

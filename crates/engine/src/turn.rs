@@ -40,6 +40,8 @@ pub struct Turn {
     pub(crate) model: Option<String>,
     pub(crate) metadata: Option<Json>,
     pub(crate) task_metadata: Option<Json>,
+    /// Of the run, if somebody observes it.
+    pub(crate) trace: Option<TraceContext>,
     pub(crate) began: Instant,
     pub(crate) updates: UpdateSender,
     pub(crate) signals: Arc<WatchCell<TurnSignals>>,
@@ -279,10 +281,10 @@ impl Turn {
         accepted.is_empty() || accepted.iter().any(|mode| crate::media::matches(mode, media_type))
     }
 
-    /// The trace that the request belongs to, for spans and for the headers of requests that the agent makes. `None`: the
-    /// request had no valid `traceparent`.
+    /// The trace that the request belongs to, for spans and for the headers of requests that the agent makes. Where the
+    /// server traces, it is at the span of this run. `None`: the server does not, and the request had no valid `traceparent`.
     pub fn trace(&self) -> Option<&TraceContext> {
-        self.request()?.trace.as_ref()
+        self.trace.as_ref().or_else(|| self.request()?.trace.as_ref())
     }
 
     fn request(&self) -> Option<&RequestContext> {

@@ -2,7 +2,7 @@
 //!
 //! The text names a task only if it belongs to the same caller.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::task::Context;
 
 use futures_util::task::AtomicWaker;
@@ -18,9 +18,21 @@ pub(crate) enum WaitReason {
     Folder { task: Option<TaskId> },
     /// All slots of its agent are taken.
     Slots { limit: usize },
+    /// The agent has as many runs as it may have on all nodes together.
+    TotalRuns,
+    /// The sessions of its context are on this node.
+    Node(Arc<str>),
 }
 
 impl WaitReason {
+    /// The task of the same context that it waits for.
+    pub(crate) fn into_task(self) -> Option<TaskId> {
+        match self {
+            WaitReason::Task { task, .. } => Some(task),
+            WaitReason::Folder { .. } | WaitReason::Slots { .. } | WaitReason::TotalRuns | WaitReason::Node(_) => None,
+        }
+    }
+
     pub(crate) fn note(&self) -> Part {
         Part::text(match self {
             WaitReason::Task { task, needs_answer: true } => {
@@ -31,6 +43,10 @@ impl WaitReason {
                 format!("waiting for task {task}, which works in the same folder")
             }
             WaitReason::Folder { task: None } => "waiting for another task, which works in the same folder".to_owned(),
+            WaitReason::TotalRuns => {
+                "waiting for the agent, which runs as many tasks as it may on all nodes".to_owned()
+            }
+            WaitReason::Node(node) => format!("waiting for node {node}, where this context has its session"),
             WaitReason::Slots { limit: 1 } => "waiting for the agent, which runs one task at a time".to_owned(),
             WaitReason::Slots { limit } => format!("waiting for the agent, which runs {limit} tasks at a time"),
         })

@@ -171,7 +171,7 @@ impl Driver {
         self.acquiring = None;
         let given_back = (self.folder.take(), self.permit.take());
         // A crashed driver still has its turn.
-        let signals = self.turn_holds.take().or_else(|| self.turn.as_ref().map(|turn| turn.signals.clone()));
+        let signals = self.turn_holds.clone().or_else(|| self.turn.as_ref().map(|turn| turn.signals.clone()));
         if let Some(signals) = signals.filter(|signals| signals.get().is_held()) {
             tokio::spawn(async move {
                 signals.until(|signals| !signals.is_held()).await;

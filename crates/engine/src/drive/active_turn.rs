@@ -15,13 +15,14 @@ use tokio::time::{Instant, Sleep};
 
 use super::start::TurnMessage;
 use super::{Driver, InboxRow, ReleaseReason};
+use crate::metrics::CountedRun;
 use crate::turn::{
     AgentUpdate, Ask, CallersAnswer, MAX_QUEUED_QUESTIONS, Outcome, Stop, StopCause, TooManyQuestions, UpdateSender,
     WeighedUpdate,
 };
 use crate::turn_signals::TurnSignals;
 use crate::watch_cell::WatchCell;
-use crate::{AgentError, InterruptedRun, Survives, Turn};
+use crate::{AgentError, InterruptedRun, ObservedRun, RunStart, Survives, Turn};
 
 /// How long an agent may take to stop before it is dropped.
 const STOP_GRACE: Duration = Duration::from_secs(5);
@@ -53,6 +54,10 @@ pub(super) struct ActiveTurn {
     memory: Option<Option<String>>,
     /// The same of the task.
     task_memory: Option<Option<String>>,
+    /// `None`: no figures are kept.
+    pub(super) counted: Option<CountedRun>,
+    /// Who watches the run. `None`: nobody.
+    pub(super) observed: Option<Box<dyn ObservedRun>>,
 }
 
 /// A question that the agent has asked and waits for.
@@ -87,6 +92,7 @@ impl Driver {
             opening: opening.unwrap_or_else(|| message.clone()),
             metadata: message.request_metadata.clone().or_else(|| self.metadata.clone()),
             task_metadata: self.metadata.clone(),
+            trace: None,
             message,
             interrupted_question,
             task: self.lease.key.task.clone(),
@@ -116,6 +122,19 @@ impl Driver {
         turn.no = self.no;
         let signals = turn.signals.clone();
         let limits = self.executor.agent.hosted.limits;
+        let observed = self.core.run_observer.as_ref().map(|observer| {
+            let observed = observer.begin(&RunStart {
+                executor: &turn.executor,
+                agent: &turn.agent,
+                task: &turn.task,
+                context: &turn.context,
+                message: &turn.message,
+                model: turn.model.as_deref(),
+                is_resumed: turn.is_resumed,
+            });
+            turn.trace = Some(observed.trace());
+            observed
+        });
         let mut active = ActiveTurn {
             updates,
             signals: signals.clone(),
@@ -130,6 +149,8 @@ impl Driver {
             parked_since: None,
             memory: None,
             task_memory: None,
+            counted: self.executor.agent.metrics.as_ref().map(|metrics| metrics.start_run()),
+            observed,
         };
         active.set_timer(limits.idle_timeout);
         self.has_run = true;
@@ -224,6 +245,9 @@ impl Driver {
     ) -> Poll<Option<AgentResult>> {
         // Callers come first: a cancel must reach an agent that never pauses.
         self.serve_callers(cx);
+        if self.release_reason.is_some() {
+            return Poll::Ready(None);
+        }
         loop {
             if self.pending.has_room() {
                 if let Poll::Ready(worked) = work.as_mut().poll(cx) {
@@ -285,6 +309,9 @@ impl Driver {
                 self.decide(Command::Progress { message, metadata });
             }
             AgentUpdate::Tool(call) => {
+                if let Some(observed) = &mut turn.observed {
+                    observed.tool(&call);
+                }
                 let mut message = self.agent_message(vec![Part::text(summary_of(&call))]);
                 call.note_on(&mut message);
                 self.decide(Command::Progress { message: Some(message.into()), metadata: None });
@@ -354,6 +381,11 @@ impl Driver {
         let Some(question) = self.turn.as_mut().and_then(|turn| turn.question.take()) else { return false };
         let answer = answer.and_then(|place| self.take_from_inbox(place));
         self.show_plain_question();
+        if let (Some(message), Some(turn)) = (&answer, &mut self.turn)
+            && let Some(observed) = &mut turn.observed
+        {
+            observed.answered(message);
+        }
         match &answer {
             Some(message) => self.decide(Command::Answer { message: message.clone() }),
             None => self.decide(Command::WithdrawQuestion),

@@ -14,14 +14,15 @@ use std::time::Duration;
 
 use sabir_model::{Error, Message, Purpose, RunState, Task, apply};
 use sabir_store::{
-    Append, AppendResult, AppendTarget, AuditAction, NewTask, SentKey, SideRow, StoreError, StoreFuture,
+    AfterAppend, Append, AppendResult, AppendTarget, AuditAction, Claim, ContextUse, Epoch, ForwardNo, NewTask,
+    Ownership, SendDigest, SentKey, SideRow, StoreError, StoreFuture,
 };
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep};
 
 use super::active_turn::StopReason;
 use super::outcome::failure;
-use super::start::FirstAppend;
+use super::start::{FirstAppend, NotDone};
 use super::{DoneSender, Driver, InboxRow, ReleaseReason, operator_log};
 use crate::LogEntry;
 use crate::in_flight::InFlightGuard;
@@ -70,10 +71,32 @@ enum AckKind {
     /// For a cancel or a refusal: if the store fails, the caller need not wait.
     Notice,
     /// For a message in the inbox, which can be refused if the store fails.
-    Message { message: Arc<Message>, key: Option<SentKey> },
+    Message(SentMessage),
+}
+
+/// A message in the inbox, and the rows that are stored with it.
+pub(super) struct SentMessage {
+    pub(super) message: Arc<Message>,
+    pub(super) key: Option<SentKey>,
+    pub(super) forwarded: Option<ForwardNo>,
+    pub(super) send_digest: Option<SendDigest>,
 }
 
 impl Ack {
+    fn forwarded(&self) -> Option<ForwardNo> {
+        match self.kind {
+            AckKind::Message(SentMessage { forwarded, .. }) => forwarded,
+            AckKind::Plain | AckKind::Notice => None,
+        }
+    }
+
+    fn send_digest(&self) -> Option<SendDigest> {
+        match self.kind {
+            AckKind::Message(SentMessage { send_digest, .. }) => send_digest,
+            AckKind::Plain | AckKind::Notice => None,
+        }
+    }
+
     pub(super) fn plain(done: DoneSender, send_guards: Vec<Arc<InFlightGuard>>) -> Self {
         Self { done, send_guards, answer: Ok(()), kind: AckKind::Plain }
     }
@@ -86,13 +109,8 @@ impl Ack {
         Self { answer: Err(refusal), kind: AckKind::Notice, ..Self::plain(done, Vec::new()) }
     }
 
-    pub(super) fn message(
-        done: DoneSender,
-        send_guards: Vec<Arc<InFlightGuard>>,
-        message: Arc<Message>,
-        key: Option<SentKey>,
-    ) -> Self {
-        Self { kind: AckKind::Message { message, key }, ..Self::plain(done, send_guards) }
+    pub(super) fn message(done: DoneSender, send_guards: Vec<Arc<InFlightGuard>>, sent: SentMessage) -> Self {
+        Self { kind: AckKind::Message(sent), ..Self::plain(done, send_guards) }
     }
 }
 
@@ -100,6 +118,10 @@ impl Ack {
 pub(super) struct Storing {
     append: PendingAppend,
     attempt: Attempt,
+    /// What the append makes of the owner of the task.
+    then: AfterAppend,
+    /// It takes the context, if it is stored.
+    takes_context: bool,
     pause: Duration,
     /// Since when the store fails for another reason than a full disk.
     failing_since: Option<Instant>,
@@ -148,13 +170,13 @@ impl Driver {
     /// Refuses a caller because of the state of the task, as soon as that state is stored: a refusal reveals it too.
     pub(super) fn refuse(&mut self, done: DoneSender, refusal: Error) {
         if let Some(failure) = self.store_failure() {
-            return drop(done.send(Err(failure)));
+            return drop(done.send(Err(failure.into())));
         }
         let ack = Ack::refusal(done, refusal);
         match &mut self.storing {
             _ if !self.pending.entries.is_empty() => self.pending.acks.push(ack),
             Some(storing) => storing.append.acks.push(ack),
-            None => drop(ack.done.send(ack.answer)),
+            None => drop(ack.done.send(ack.answer.map_err(NotDone::Refused))),
         }
     }
 
@@ -183,20 +205,28 @@ impl Driver {
                     return Poll::Ready(());
                 }
                 let mut append = std::mem::take(&mut self.pending);
-                let attempt = Attempt::Running(self.append(&mut append));
-                self.storing = Some(Storing { append, attempt, pause: FIRST_RETRY, failing_since: None });
+                let ownership = self.ownership();
+                let (then, takes_context) = (ownership.then.clone(), ownership.context != ContextUse::Unchanged);
+                let attempt = Attempt::Running(self.append(&mut append, ownership));
+                let (pause, failing_since) = (FIRST_RETRY, None);
+                self.storing = Some(Storing { append, attempt, then, takes_context, pause, failing_since });
+                self.lease.set_storing(true);
             }
             let Some(storing) = &mut self.storing else { return Poll::Ready(()) };
             match &mut storing.attempt {
                 Attempt::Running(append) => {
                     let result = std::task::ready!(append.as_mut().poll(cx));
                     self.stored(result);
+                    self.lease.set_storing(self.storing.is_some());
                 }
                 Attempt::Pausing(..) if self.release_reason.is_some() => self.storing = None,
                 Attempt::Pausing(pause, _) => {
                     std::task::ready!(pause.as_mut().poll(cx));
                     let Some(mut storing) = self.storing.take() else { continue };
-                    storing.attempt = Attempt::Running(self.append(&mut storing.append));
+                    let mut ownership = self.ownership();
+                    // What is pending by now comes later.
+                    ownership.then = storing.then.clone();
+                    storing.attempt = Attempt::Running(self.append(&mut storing.append, ownership));
                     storing.pause = (storing.pause * 2).min(LAST_RETRY);
                     self.storing = Some(storing);
                 }
@@ -204,7 +234,33 @@ impl Driver {
         }
     }
 
-    fn append(&self, append: &mut PendingAppend) -> StoreFuture<'static, AppendResult> {
+    /// What the next append needs of the owner of the task, and makes of it: all that is decided is in the append.
+    fn ownership(&self) -> Ownership {
+        if self.core.membership.is_none() {
+            return Ownership::default();
+        }
+        let is_held = self.turn_holds.as_ref().is_some_and(|signals| signals.get().is_held());
+        let then = match &self.leave {
+            Some(leave) => leave.clone(),
+            None if self.is_at_rest() && !is_held => AfterAppend::Rest,
+            None => AfterAppend::Keep,
+        };
+        // A run takes its context on all nodes as soon as it has it on this one: with its first append if it has just come, and
+        // else, if recovery queued it, when it gets its permit.
+        let has_it_here = match self.first_append {
+            FirstAppend::Create(_) | FirstAppend::Wake => self.is_scheduled,
+            FirstAppend::Done => self.permit.is_some(),
+        };
+        let begins = has_it_here && !self.has_context && self.leave.is_none();
+        let most_runs = self.executor.agent.hosted.limits.concurrent_total;
+        Ownership {
+            claim: self.epoch.map_or(Claim::Take, Claim::Hold),
+            context: if begins { ContextUse::Begin { most_runs } } else { ContextUse::Unchanged },
+            then,
+        }
+    }
+
+    fn append(&self, append: &mut PendingAppend, ownership: Ownership) -> StoreFuture<'static, AppendResult> {
         let events: Vec<&sabir_model::Event> = append.entries.iter().map(|entry| &entry.event).collect();
         let key = &self.lease.key;
         let target = match (&self.first_append, self.no) {
@@ -215,6 +271,7 @@ impl Driver {
                 context: &self.context,
                 born: new.birth.born,
                 key: new.key.as_ref(),
+                send_digest: new.send_digest,
             }),
             (FirstAppend::Wake | FirstAppend::Done, Some(no)) => AppendTarget::Known(no),
             (FirstAppend::Wake | FirstAppend::Done, None) => return Box::pin(async { Err(StoreError::Conflict) }),
@@ -222,7 +279,14 @@ impl Driver {
         let snapshot = self.snapshot(append);
         append.snapshot = if snapshot.is_some() { SnapshotWrite::Stored } else { SnapshotWrite::None };
         let (after, side_rows) = (self.stored, &append.side_rows);
-        self.core.store.append(Append { target, events: &events, after, snapshot: snapshot.as_ref(), side_rows })
+        self.core.store.append(Append {
+            target,
+            events: &events,
+            after,
+            snapshot: snapshot.as_ref(),
+            side_rows,
+            ownership,
+        })
     }
 
     /// A snapshot of the task as of this append, if the log since the last snapshot has outgrown that snapshot, or if
@@ -248,15 +312,36 @@ impl Driver {
     fn stored(&mut self, result: Result<AppendResult, StoreError>) {
         let Some(mut storing) = self.storing.take() else { return };
         match result {
-            Ok(appended) => self.show(appended, storing.append),
-            Err(error) if !matches!(self.first_append, FirstAppend::Done) => self.undo_start(&error, storing.append),
-            Err(error @ (StoreError::Conflict | StoreError::Exists(_) | StoreError::Closed)) => {
-                tracing::error!(task = %self.lease.key.task, %error, "the run has lost its task and stops");
-                self.release_reason = Some(ReleaseReason::LogLost);
-                self.abandon();
-                for ack in storing.append.acks {
-                    let _ = ack.done.send(Err(copy_of(&error)));
+            Ok(appended) => {
+                let keeps = self.core.membership.is_some() && storing.then == AfterAppend::Keep;
+                self.epoch = keeps.then_some(appended.epoch);
+                self.has_context = keeps && (self.has_context || storing.takes_context);
+                self.show(appended, storing.append);
+                if keeps && appended.epoch == Epoch::default() {
+                    // It was stored, but another node has the task by now.
+                    self.lose_task();
                 }
+            }
+            Err(error) if !matches!(self.first_append, FirstAppend::Done) => self.undo_start(error, storing.append),
+            Err(StoreError::ContextBusy(_)) => self.leave_for_context(storing.append),
+            // The key of a message in it is known. Its sender looks again, and joins the first.
+            Err(StoreError::Exists(_)) if self.drop_keyed_messages(&mut storing.append) => {
+                let mut ownership = self.ownership();
+                ownership.then = storing.then.clone();
+                storing.attempt = Attempt::Running(self.append(&mut storing.append, ownership));
+                self.storing = Some(storing);
+            }
+            Err(
+                error @ (StoreError::Conflict
+                | StoreError::Exists(_)
+                | StoreError::OwnedElsewhere(_)
+                | StoreError::Closed),
+            ) => {
+                tracing::error!(task = %self.lease.key.task, %error, "the run has lost its task and stops");
+                for ack in storing.append.acks {
+                    let _ = ack.done.send(Err(self.not_done(&error)));
+                }
+                self.lose_task();
             }
             Err(error) => {
                 tracing::warn!(task = %self.lease.key.task, error = chain(&error), "cannot store; will try again");
@@ -300,6 +385,7 @@ impl Driver {
         let activity = self.activity();
         self.lease.show(appended.task, birth.as_ref(), &append.entries, append.snapshot, activity);
         operator_log::log_events(self, &append.entries);
+        self.note_first_event(&append.entries);
         self.acknowledge(append.acks);
         for (reply, message) in append.answers {
             let _ = reply.send(message);
@@ -344,12 +430,69 @@ impl Driver {
                 guard.complete(&self.lease.key);
             }
             self.send_guards.extend(ack.send_guards);
-            let _ = ack.done.send(ack.answer);
+            let _ = ack.done.send(ack.answer.map_err(NotDone::Refused));
+        }
+    }
+
+    /// Another node drives the task, or the store is closed: nothing more is stored or run here.
+    pub(super) fn lose_task(&mut self) {
+        self.release_reason = Some(ReleaseReason::LogLost);
+        self.epoch = None;
+        // Their senders notice, and look again.
+        self.pending.acks.clear();
+        self.cancels.clear();
+        match self.core.membership {
+            None => self.abandon(),
+            // Readers follow the task on its new node.
+            Some(_) => self.give_back(None),
+        }
+    }
+
+    /// Another task of the context has a run, on another node. Nothing that was not stored was done, so this task is left as it
+    /// is stored, and run later.
+    fn leave_for_context(&mut self, append: PendingAppend) {
+        self.release_reason = Some(ReleaseReason::ContextBusy);
+        drop(append);
+        self.pending = PendingAppend::default();
+        self.cancels.clear();
+        self.deferred_outcome = None;
+        if let Some(standing) = self.lease.task().map(|task| task.standing()) {
+            self.standing = standing;
+        }
+    }
+
+    /// Takes all messages out of an append of which one may be stored already, so that their senders look again: it has a key
+    /// that is known, or its sender has withdrawn it. Returns whether there was one.
+    fn drop_keyed_messages(&mut self, append: &mut PendingAppend) -> bool {
+        let is_keyed =
+            |ack: &Ack| matches!(&ack.kind, AckKind::Message(sent) if sent.key.is_some() || sent.forwarded.is_some());
+        if !append.acks.iter().any(is_keyed) {
+            return false;
+        }
+        let is_message = |ack: &Ack| matches!(&ack.kind, AckKind::Message(_));
+        let (messages, kept): (Vec<Ack>, Vec<Ack>) = std::mem::take(&mut append.acks).into_iter().partition(is_message);
+        append.acks = kept;
+        self.take_out(append, &messages);
+        for ack in messages {
+            let _ = ack.done.send(Err(NotDone::Contended));
+        }
+        true
+    }
+
+    /// What a first append that failed means for its caller.
+    fn not_done(&self, error: &StoreError) -> NotDone {
+        match error {
+            StoreError::Exists(task) => NotDone::Exists(task.clone()),
+            StoreError::ContextBusy(task) => NotDone::ContextBusy(task.clone()),
+            StoreError::Conflict | StoreError::OwnedElsewhere(_) if self.core.membership.is_some() => {
+                NotDone::Contended
+            }
+            other => NotDone::Refused(copy_of(other)),
         }
     }
 
     /// The first append of this driver has failed: the task was never created, or is at rest as before.
-    fn undo_start(&mut self, error: &StoreError, append: PendingAppend) {
+    fn undo_start(&mut self, error: StoreError, append: PendingAppend) {
         self.release_reason = Some(ReleaseReason::NeverStored);
         self.place = None;
         match self.first_append {
@@ -357,7 +500,7 @@ impl Driver {
             FirstAppend::Wake | FirstAppend::Done => self.lease.restore_activity(),
         }
         for ack in append.acks.into_iter().chain(std::mem::take(&mut self.pending.acks)) {
-            let _ = ack.done.send(Err(copy_of(error)));
+            let _ = ack.done.send(Err(self.not_done(&error)));
         }
     }
 
@@ -367,8 +510,21 @@ impl Driver {
         let (refused, kept) =
             std::mem::take(&mut append.acks).into_iter().partition(|ack: &Ack| !matches!(ack.kind, AckKind::Plain));
         append.acks = kept;
+        self.take_out(append, &refused);
+        for ack in refused {
+            let _ = ack.done.send(Err(copy_of(error).into()));
+        }
+        for done in std::mem::take(&mut self.cancels) {
+            let _ = done.send(Err(copy_of(error).into()));
+        }
+    }
+
+    /// Takes what these callers wanted out of an append that is not stored.
+    fn take_out(&mut self, append: &mut PendingAppend, refused: &[Ack]) {
         // Sets, since there may be thousands.
-        let (messages, keys) = (messages_of(&refused), keys_of(&refused));
+        let (messages, keys) = (messages_of(refused), keys_of(refused));
+        let forwarded: HashSet<ForwardNo> = refused.iter().filter_map(Ack::forwarded).collect();
+        let digests: HashSet<SendDigest> = refused.iter().filter_map(Ack::send_digest).collect();
         append.side_rows.retain(|row| match row {
             SideRow::InboxAdd(added) => !messages.contains(&Arc::as_ptr(added)),
             SideRow::Key(added) => !keys.contains(added),
@@ -381,15 +537,11 @@ impl Driver {
             | SideRow::CancelRequested
             | SideRow::Attempts(_)
             | SideRow::Webhook(_) => true,
+            SideRow::SendInFlight(digest) => !digests.contains(digest),
+            SideRow::ForwardDone(number) => !forwarded.contains(number),
         });
         self.inbox.retain(|unread| !messages.contains(&Arc::as_ptr(&unread.message)));
         self.unused_answers.retain(|answer| !messages.contains(&Arc::as_ptr(answer)));
-        for ack in refused {
-            let _ = ack.done.send(Err(copy_of(error)));
-        }
-        for done in std::mem::take(&mut self.cancels) {
-            let _ = done.send(Err(copy_of(error)));
-        }
         let is_answered = self.inbox.iter().any(|unread| matches!(unread.purpose, Purpose::Answer(_)));
         if let Some(question) = self.turn.as_mut().and_then(|turn| turn.question.as_mut()) {
             question.is_answered = is_answered;
@@ -407,7 +559,7 @@ impl Driver {
         }
         let gathered = std::mem::take(&mut self.pending);
         for ack in append.acks.into_iter().chain(gathered.acks) {
-            let _ = ack.done.send(Err(Error::internal(cause.clone())));
+            let _ = ack.done.send(Err(Error::internal(cause.clone()).into()));
         }
         self.inbox.retain(|unread| unread.row == InboxRow::Stored);
         self.deferred_outcome = None;
@@ -423,7 +575,7 @@ impl Driver {
 /// The messages whose inbox rows are in an append, by address.
 fn messages_of(acks: &[Ack]) -> HashSet<*const Message> {
     let message = |ack: &Ack| match &ack.kind {
-        AckKind::Message { message, .. } => Some(Arc::as_ptr(message)),
+        AckKind::Message(sent) => Some(Arc::as_ptr(&sent.message)),
         AckKind::Plain | AckKind::Notice => None,
     };
     acks.iter().filter_map(message).collect()
@@ -431,7 +583,7 @@ fn messages_of(acks: &[Ack]) -> HashSet<*const Message> {
 
 fn keys_of(acks: &[Ack]) -> HashSet<SentKey> {
     let key = |ack: &Ack| match &ack.kind {
-        AckKind::Message { key, .. } => key.clone(),
+        AckKind::Message(sent) => sent.key.clone(),
         AckKind::Plain | AckKind::Notice => None,
     };
     acks.iter().filter_map(key).collect()
@@ -444,6 +596,8 @@ fn copy_of(error: &StoreError) -> Error {
         StoreError::Closed => Error::Stopping,
         StoreError::Conflict
         | StoreError::Exists(_)
+        | StoreError::OwnedElsewhere(_)
+        | StoreError::ContextBusy(_)
         | StoreError::Damaged { .. }
         | StoreError::Lost(_)
         | StoreError::Failed(_) => Error::internal(chain(error)),

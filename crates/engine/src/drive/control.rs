@@ -8,14 +8,15 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use sabir_model::{Caller, Command, Error, Message, Purpose, QuestionState, Timestamp};
-use sabir_store::{AuditEntry, SentKey, SideRow};
+use sabir_store::{AuditEntry, ForwardNo, SendDigest, SentKey, SideRow};
 
 use super::active_turn::StopReason;
-use super::append::Ack;
-use super::{DoneSender, Driver, InboxMessage, InboxRow};
+use super::append::{Ack, SentMessage};
+use super::{DoneSender, Driver, InboxMessage, InboxRow, NotDone};
 use crate::access::check_message;
 use crate::audit::message_row;
 use crate::in_flight::InFlightGuard;
+use crate::send::send_digest;
 
 /// A control message to a driver.
 pub(crate) enum Control {
@@ -24,6 +25,11 @@ pub(crate) enum Control {
     Cancel {
         done: DoneSender,
         audit: Option<Box<AuditEntry>>,
+    },
+    /// Another node has the task: nothing more may be done for it here.
+    Lose {
+        /// Only drivers of earlier incarnations of this node have lost their tasks.
+        incarnation: u64,
     },
     /// The server stops: a task that waits for a slot stays queued in the store.
     LeaveQueue,
@@ -47,6 +53,8 @@ pub(crate) struct MessageDelivery {
     pub(crate) done: DoneSender,
     /// Stored with the message.
     pub(crate) audit: Option<Box<AuditEntry>>,
+    /// Another node has forwarded it.
+    pub(crate) forwarded: Option<ForwardNo>,
 }
 
 /// The inbox of a task is in memory, so it holds at most this many bytes.
@@ -78,6 +86,11 @@ impl Driver {
                         turn.stop(StopReason::TimedOut(reason));
                     }
                 }
+                Control::Lose { incarnation } => {
+                    if self.incarnation < incarnation {
+                        self.lose_task();
+                    }
+                }
                 // A run with a slot counts as working, even if the event about it is not stored yet.
                 Control::LeaveQueue => self.is_settling |= self.turn.is_none() && !self.has_slot(),
                 Control::Settle { within } => {
@@ -91,14 +104,19 @@ impl Driver {
     }
 
     /// Puts a message into the inbox. Its sender is acknowledged when the row is stored.
-    fn deliver(&mut self, MessageDelivery { sender, mut message, key, send_guards, done, audit }: MessageDelivery) {
+    fn deliver(&mut self, delivery: MessageDelivery) {
+        let MessageDelivery { sender, mut message, key, send_guards, done, audit, forwarded } = delivery;
         if let Some(failure) = self.store_failure() {
-            return drop(done.send(Err(failure)));
+            return drop(done.send(Err(failure.into())));
+        }
+        let send_digest = self.send_digest(&sender, &message);
+        if send_digest.is_some_and(|digest| self.known_sends.contains(&digest)) {
+            return drop(done.send(Err(NotDone::Repeated)));
         }
         // The inbox of a task has the same bound as the queue of its agent.
         let bytes: usize = self.inbox.iter().map(|unread| unread.weight).sum();
         if self.inbox.len() >= self.executor.agent.hosted.limits.queue.max(1) || bytes >= MAX_INBOX_BYTES {
-            return drop(done.send(Err(Error::Busy(self.lease.key.agent.clone()))));
+            return drop(done.send(Err(Error::Busy(self.lease.key.agent.clone()).into())));
         }
         self.drop_abandoned_question();
         let purpose = sabir_model::purpose(&self.standing, &message, self.question_state());
@@ -119,8 +137,18 @@ impl Driver {
         self.pending.side_rows.extend(audit);
         self.pending.side_rows.extend(key.clone().map(SideRow::Key));
         self.pending.side_rows.push(SideRow::InboxAdd(message.clone()));
-        self.pending.acks.push(Ack::message(done, send_guards, message.clone(), key));
+        self.pending.side_rows.extend(forwarded.map(SideRow::ForwardDone));
+        self.pending.side_rows.extend(send_digest.map(SideRow::SendInFlight));
+        let sent = SentMessage { message: message.clone(), key, forwarded, send_digest };
+        self.pending.acks.push(Ack::message(done, send_guards, sent));
         self.inbox.push_back(InboxMessage::new(message, purpose, InboxRow::Pending));
+    }
+
+    /// What the next owner of the task knows a message of this sender by, if it is repeated. `None`: this engine is alone, or the
+    /// sender is not the owner of the task, and its messages are not the owner's.
+    fn send_digest(&self, sender: &Caller, message: &Message) -> Option<SendDigest> {
+        let is_needed = self.core.membership.is_some() && sender.owner == self.lease.key.owner;
+        is_needed.then(|| send_digest(message))
     }
 
     /// Stops the run, or cancels a task that has no run.
@@ -133,7 +161,7 @@ impl Driver {
             Some(turn) => {
                 let is_first = turn.stop(StopReason::Canceled);
                 match failure {
-                    Some(failure) => return drop(done.send(Err(failure))),
+                    Some(failure) => return drop(done.send(Err(failure.into()))),
                     // Stored, so that no recovery runs the task again after a crash.
                     None if is_first => self.pending.side_rows.push(SideRow::CancelRequested),
                     None => {}
@@ -147,7 +175,7 @@ impl Driver {
                 self.deferred_outcome = None;
                 self.decide(Command::Cancel { unread });
                 match failure {
-                    Some(failure) => drop(done.send(Err(failure))),
+                    Some(failure) => drop(done.send(Err(failure.into()))),
                     None => {
                         self.pending.side_rows.extend(audit.map(SideRow::Audit));
                         self.pending.acks.push(Ack::cancel(done));

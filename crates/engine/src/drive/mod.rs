@@ -32,6 +32,7 @@ mod acquire;
 mod active_turn;
 mod append;
 mod control;
+mod figures;
 mod operator_log;
 mod outcome;
 mod start;
@@ -40,10 +41,11 @@ use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
-use sabir_model::{Command, ContextId, Event, Message, Purpose, Required, Seq, Standing, Usage};
-use sabir_store::{SideRow, TaskNo};
+use sabir_model::{Command, ContextId, Event, Message, Purpose, Required, Seq, Standing, Timestamp, Usage};
+use sabir_store::{AfterAppend, Epoch, SendDigest, SideRow, TaskNo};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -65,7 +67,7 @@ use active_turn::{ActiveTurn, PreparedTurn};
 use append::{PendingAppend, Storing};
 pub(crate) use control::{Control, MessageDelivery};
 pub(crate) use outcome::{QUESTION_LOST, failure};
-pub(crate) use start::{Assignment, DoneSender, DriverStart, TurnMessage};
+pub(crate) use start::{Assignment, DoneSender, DriverOwnership, DriverStart, NotDone, TurnMessage};
 use start::{FirstAppend, FirstMessage};
 
 pub(crate) struct Driver {
@@ -78,6 +80,20 @@ pub(crate) struct Driver {
     standing: Standing,
     first_append: FirstAppend,
     no: Option<TaskNo>,
+    /// Since when this node owns the task in the store; `None`: it does not, and the next append makes it the owner.
+    epoch: Option<Epoch>,
+    /// The driver has the context on this node, or waits for a slot with it.
+    is_scheduled: bool,
+    /// The incarnation of this node that the driver began in.
+    incarnation: u64,
+    /// The context is this task's, on all nodes.
+    has_context: bool,
+    /// What is stored now is all that this driver does: another one runs the task.
+    leave: Option<AfterAppend>,
+    /// The messages that earlier drivers, perhaps on other nodes, have stored since the task was last at rest. A repeated one joins.
+    known_sends: Vec<SendDigest>,
+    /// The time of the last status. Clocks of several nodes differ, and the times of a task never go back.
+    last_time: Timestamp,
     /// The last stored event.
     stored: Seq,
     control: mpsc::UnboundedReceiver<Control>,
@@ -108,6 +124,10 @@ pub(crate) struct Driver {
     usage: Option<Usage>,
     /// When the last turn began.
     began: Instant,
+    /// When the driver began to wait for what its first turn needs. `None`: it has that, or no figures are kept.
+    queued_since: Option<Instant>,
+    /// When the message came whose first event is still to be stored. `None`: there is none, or no figures are kept.
+    message_since: Option<Instant>,
     /// Metadata of the request that created the task.
     metadata: Option<sabir_model::Json>,
     /// Keep the stored sends registered until the task is at rest, so that repeated sends are found.
@@ -131,13 +151,19 @@ pub(crate) struct Driver {
     end_watchers: Vec<oneshot::Sender<bool>>,
 }
 
+/// How long a routed task is kept, whose agent has no free run on any node, before it is tried again. Others are claimed only when
+/// there is a free run, so they need no pause.
+const BUSY_PAUSE: Duration = Duration::from_millis(500);
+
 /// Why a driver releases its task without settling it. Nothing more is stored after that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReleaseReason {
     /// The first append failed: the task was never created, or is at rest as before.
     NeverStored,
-    /// Another process writes the log now, or the store is closed.
+    /// Another node drives the task now, or the store is closed.
     LogLost,
+    /// A task of the same context runs on another node. The task is run when that is over.
+    ContextBusy,
     /// The server stops, and the next start runs the turn again.
     ForNextStart,
     /// The server stops while the run waits for an answer, and a later run can use the answer.
@@ -181,7 +207,10 @@ pub(crate) fn start(core: &Arc<Core>, executor: Executor, assignment: Assignment
     let running = core.drivers.enter();
     tokio::spawn(async move {
         match AssertUnwindSafe(driver.drive(first, scheduled)).catch_unwind().await {
-            Ok(()) => driver.release(),
+            Ok(()) => {
+                driver.give_back_ownership().await;
+                driver.release();
+            }
             Err(_) => {
                 if AssertUnwindSafe(driver.settle_after_panic()).catch_unwind().await.is_err() {
                     driver.leave_unsettled("the server had an internal error");
@@ -203,6 +232,9 @@ impl Driver {
             FirstMessage::InInbox => self.prepare_next().await,
             FirstMessage::Nothing => None,
         };
+        if next.is_some() {
+            self.note_queue_wait();
+        }
         loop {
             if let Some(turn) = next.take() {
                 self.take_turn(turn).await;
@@ -212,12 +244,18 @@ impl Driver {
                 next = self.prepare_next().await;
                 continue;
             }
-            // No await from here to the release: a caller who comes later finds no driver and retries.
+            // Callers who come after this are dropped at the release, and retry.
             if !self.settle_deferred_outcome() {
                 break;
             }
         }
         self.release_resources();
+        if let Some(membership) = &self.core.membership
+            && self.executor.agent.hosted.limits.concurrent_total.is_some()
+        {
+            // This node claims tasks of the agent only while it has a free slot, which it has now.
+            membership.claim_soon();
+        }
     }
 
     /// Whether the next message of the inbox begins a turn now.
@@ -272,6 +310,12 @@ impl Driver {
         }
         if self.release_reason.is_some() || self.standing.state.is_terminal() {
             return;
+        }
+        if self.core.membership.is_some() {
+            self.wait_for_lease().await;
+            if self.is_leaving() && !self.is_settling {
+                return;
+            }
         }
         if self.is_settling {
             return match self.is_resumable().await {
@@ -355,7 +399,8 @@ impl Driver {
 
     /// Decides a command and adds its events to the pending append.
     fn decide(&mut self, command: Command) {
-        for event in sabir_model::decide(&self.standing, command, self.core.clock.now()) {
+        self.last_time = self.core.clock.now().max(self.last_time);
+        for event in sabir_model::decide(&self.standing, command, self.last_time) {
             self.record(event);
         }
     }
@@ -388,14 +433,84 @@ impl Driver {
         match engine.start_after_crash(&self.lease, self.attempts, was_canceled).await {
             Ok(Some(start)) => {
                 self.is_given_back = true;
-                engine.replace_driver(&self.lease, start);
+                let sends = std::mem::take(&mut self.known_sends);
+                engine.replace_driver(&self.lease, start, DriverOwnership { epoch: self.epoch, leave: None, sends });
             }
             Ok(None) => {
+                self.give_back_ownership().await;
                 self.give_back(None);
                 self.lease.restore_activity();
             }
             Err(error) => self.leave_unsettled(&append::chain(&error)),
         }
+    }
+
+    /// Gives the task up in the store, if this node still owns it there: the last append of a driver mostly does so itself.
+    async fn give_back_ownership(&mut self) {
+        let (Some(no), Some(epoch)) = (self.no, self.epoch.take()) else { return };
+        let then = match self.release_reason {
+            Some(ReleaseReason::LogLost) => return,
+            Some(ReleaseReason::StaysParked) => AfterAppend::Rest,
+            _ if self.is_at_rest() => AfterAppend::Rest,
+            Some(ReleaseReason::NeverStored | ReleaseReason::ContextBusy | ReleaseReason::ForNextStart) | None => {
+                AfterAppend::Leave { home: None }
+            }
+        };
+        let engine = Engine { core: self.core.clone() };
+        let held = self.turn_holds.take().filter(|signals| signals.get().is_held());
+        let is_busy = self.release_reason == Some(ReleaseReason::ContextBusy);
+        let pause = (is_busy && self.is_routed()).then_some(BUSY_PAUSE);
+        if held.is_none() && pause.is_none() {
+            return engine.give_back(no, epoch, then).await;
+        }
+        let running = self.core.drivers.enter();
+        engine.set_held(no, true);
+        tokio::spawn(async move {
+            // What the last turn has started still works there.
+            if let Some(signals) = held {
+                signals.until(|signals| !signals.is_held()).await;
+            }
+            // Whoever claims it next would find the same.
+            if let Some(pause) = pause {
+                tokio::time::sleep(pause).await;
+            }
+            engine.give_back(no, epoch, then).await;
+            engine.set_held(no, false);
+            drop(running);
+        });
+    }
+
+    /// Whether another agent than the addressed one may execute the task.
+    fn is_routed(&self) -> bool {
+        let addressed = self.core.registered_agent(Some(&self.lease.key.agent));
+        addressed.is_none_or(|registered| registered.hosted.router.is_some())
+    }
+
+    /// Whether the task needs no driver, as far as is decided.
+    fn is_at_rest(&self) -> bool {
+        let state = self.standing.state;
+        let is_waiting = state.is_waiting() && !self.standing.is_parked();
+        let has_more = !self.inbox.is_empty() || self.deferred_outcome.is_some() || !self.unused_answers.is_empty();
+        state.is_terminal() || (is_waiting && !has_more)
+    }
+
+    /// Waits until the lease of this node is confirmed, and serves callers meanwhile.
+    async fn wait_for_lease(&mut self) {
+        let core = self.core.clone();
+        let mut confirmed = std::pin::pin!(core.until_lease_confirmed());
+        std::future::poll_fn(|cx| {
+            self.serve_callers(cx);
+            if self.is_leaving() || confirmed.as_mut().poll(cx).is_ready() {
+                // The store is not asked yet: what the agent says at once is stored with its message.
+                return std::task::Poll::Ready(());
+            }
+            let _ = self.poll_store(cx);
+            match self.is_leaving() {
+                true => std::task::Poll::Ready(()),
+                false => std::task::Poll::Pending,
+            }
+        })
+        .await;
     }
 
     /// Recovery has failed too: the task stays unsettled until the next start. Waiting callers get the cause.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use sabir_model::{Command, Cost, Error, Message, MessageId, Part, QuestionForm, Role};
 use sabir_store::SideRow;
 
-use super::active_turn::{AgentResult, StopReason};
+use super::active_turn::{ActiveTurn, AgentResult, StopReason};
 use super::append::{Ack, chain};
 use super::{Driver, ReleaseReason};
-use crate::AgentError;
 use crate::engine::{Recovery, new_id};
 use crate::turn::Outcome;
+use crate::{AgentError, RunEnd, RunFailure};
 
 /// The run that asked is gone with its server, and no agent can use the answer.
 pub(crate) const QUESTION_LOST: &str = "interrupted: the question was lost when the server ended, since the agent cannot resume what \
@@ -19,9 +19,12 @@ pub(crate) const QUESTION_LOST: &str = "interrupted: the question was lost when 
 impl Driver {
     /// Ends the turn. `None`: the agent did not stop in time.
     pub(super) fn end_turn(&mut self, worked: Option<AgentResult>) {
-        let Some(turn) = self.turn.take() else { return };
+        let Some(mut turn) = self.turn.take() else { return };
         self.set_aside_unused_answers(None);
         let stopped_while_asking = turn.stopped_while_asking();
+        let counted = turn.counted.take();
+        let observed = turn.observed.take();
+        let cause = failure_cause(&turn, worked.as_ref());
         let outcome = match (turn.stop_reason, turn.last_word, worked) {
             (None, _, Some(Ok(Ok(outcome)))) => outcome,
             // The announced outcome would not have ended the task, but the caller wants it to end.
@@ -49,6 +52,13 @@ impl Driver {
             }
             (None, None, None) => failure("the agent stopped without an answer"),
         };
+        if let Some(counted) = counted {
+            counted.ends_with(&outcome);
+        }
+        if let Some(observed) = observed {
+            let failure = matches!(outcome, Outcome::Failed(_)).then_some(cause);
+            observed.end(&RunEnd { state: outcome.state(), usage: self.usage, failure });
+        }
         let is_canceled = matches!(outcome, Outcome::Canceled(_));
         for done in std::mem::take(&mut self.cancels) {
             let ack = match is_canceled {
@@ -150,6 +160,19 @@ impl Driver {
 
     pub(super) fn agent_message_if_any(&self, parts: Vec<Part>) -> Option<Arc<Message>> {
         (!parts.is_empty()).then(|| Arc::new(self.agent_message(parts)))
+    }
+}
+
+/// Why the turn has failed, if it has.
+fn failure_cause(turn: &ActiveTurn, worked: Option<&AgentResult>) -> RunFailure {
+    match (&turn.stop_reason, worked) {
+        _ if turn.last_word.is_some() => RunFailure::Agent,
+        (Some(StopReason::TimedOut(_)), _) => RunFailure::Timeout,
+        (Some(StopReason::StoreFailed), _) => RunFailure::Store,
+        (Some(StopReason::ServerStops), _) => RunFailure::ServerStops,
+        (Some(StopReason::Canceled), _) | (None, Some(Ok(Ok(_) | Err(AgentError::ForCaller(_))))) => RunFailure::Agent,
+        (None, Some(Ok(Err(AgentError::Internal(_))))) => RunFailure::AgentError,
+        (None, Some(Err(_)) | None) => RunFailure::Crash,
     }
 }
 

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use sabir_model::{
     Birth, Command, ContextId, Created, Error, Event, IdempotencyKey, Message, Purpose, Standing, Task, TaskBirth,
+    TaskId, Timestamp,
 };
-use sabir_store::{AuditAction, AuditEntry, SentKey, SideRow, Webhook};
+use sabir_store::{AfterAppend, AuditAction, AuditEntry, Epoch, SendDigest, SentKey, SideRow, Webhook};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -29,13 +30,22 @@ pub(crate) enum DriverStart {
         context: ContextId,
         born: Birth,
         key: Option<IdempotencyKey>,
+        /// See `sabir_store::NewTask`.
+        send_digest: Option<[u8; 16]>,
         webhook: Option<Box<Webhook>>,
         /// `None`: the tasks of a caller are not limited.
         place: Option<TaskPlace>,
         audit: Option<Box<AuditEntry>>,
     },
     /// To deliver a message to a task at rest. `inbox` has messages that an earlier run left.
-    Deliver { message: Arc<Message>, key: Option<SentKey>, inbox: Vec<Arc<Message>>, audit: Option<Box<AuditEntry>> },
+    Deliver {
+        message: Arc<Message>,
+        key: Option<SentKey>,
+        /// See `sabir_store::SideRow::SendInFlight`.
+        send_digest: Option<[u8; 16]>,
+        inbox: Vec<Arc<Message>>,
+        audit: Option<Box<AuditEntry>>,
+    },
     /// To run a task that an earlier process left. `first` begins its turn if it is in the history already; otherwise
     /// the oldest message of the inbox does.
     Recover {
@@ -64,7 +74,39 @@ impl TurnMessage {
     }
 }
 
-pub(crate) type DoneSender = oneshot::Sender<Result<(), Error>>;
+/// Gets the result of what a caller wanted of a driver.
+pub(crate) type DoneSender = oneshot::Sender<Result<(), NotDone>>;
+
+/// Why a driver has not done what its caller wanted.
+#[derive(Debug)]
+pub(crate) enum NotDone {
+    Refused(Error),
+    /// Another driver, perhaps on another node, was quicker: look again.
+    Contended,
+    /// A task of the same context has a run on another node.
+    ContextBusy(Option<TaskId>),
+    /// This task has the id or the idempotency key, or was made by the same message.
+    Exists(TaskId),
+    /// An earlier driver of the task has stored the same message.
+    Repeated,
+}
+
+impl From<Error> for NotDone {
+    fn from(error: Error) -> Self {
+        NotDone::Refused(error)
+    }
+}
+
+/// What a driver has or wants of its task, where several nodes share the store.
+#[derive(Default)]
+pub(crate) struct DriverOwnership {
+    /// Since when this node owns the task; `None`: the first append makes it the owner.
+    pub(crate) epoch: Option<Epoch>,
+    /// The driver only stores what it begins with, and leaves the task for another one.
+    pub(crate) leave: Option<AfterAppend>,
+    /// The messages that earlier drivers have stored since the task was last at rest.
+    pub(crate) sends: Vec<SendDigest>,
+}
 
 /// A claimed task, and what its driver needs to start.
 pub(crate) struct Assignment {
@@ -77,6 +119,7 @@ pub(crate) struct Assignment {
     pub(crate) send_guards: Vec<Arc<InFlightGuard>>,
     /// Gets the result of the first append.
     pub(crate) done: Option<DoneSender>,
+    pub(crate) ownership: DriverOwnership,
 }
 
 /// Whether the first append can still be undone, because it is not acknowledged yet.
@@ -92,6 +135,7 @@ pub(super) enum FirstAppend {
 pub(super) struct TaskCreation {
     pub(super) birth: TaskBirth,
     pub(super) key: Option<IdempotencyKey>,
+    pub(super) send_digest: Option<[u8; 16]>,
 }
 
 /// Where the message of the first turn is.
@@ -108,14 +152,15 @@ impl Driver {
         executor: Executor,
         assignment: Assignment,
     ) -> (Box<Self>, FirstMessage, Option<Scheduled>) {
-        let Assignment { lease, control, mut start, scheduled, send_guards, done } = assignment;
+        let Assignment { lease, control, mut start, scheduled, send_guards, done, ownership } = assignment;
         let key = lease.key.clone();
         let known = |task: &Task| (task.context.clone(), task.metadata.clone());
         let (context, metadata, standing, first_append) = match &start {
-            DriverStart::Create { created, context, born, key: idempotency, .. } => {
+            DriverStart::Create { created, context, born, key: idempotency, send_digest, .. } => {
                 let (agent, owner) = (key.agent.clone(), key.owner.clone());
                 let birth = TaskBirth { context: context.clone(), agent, owner, born: *born };
-                let first_append = FirstAppend::Create(TaskCreation { birth, key: idempotency.clone() });
+                let first_append =
+                    FirstAppend::Create(TaskCreation { birth, key: idempotency.clone(), send_digest: *send_digest });
                 (context.clone(), created.metadata.clone(), Standing::new(key.task.clone()), first_append)
             }
             DriverStart::Deliver { .. }
@@ -145,11 +190,22 @@ impl Driver {
             DriverStart::Deliver { .. } | DriverStart::Recover { .. } => core.place_for_known_task(&key),
             DriverStart::Cancel { .. } | DriverStart::Settle { .. } => None,
         };
+        let now = Instant::now();
+        let is_counted = executor.agent.metrics.is_some();
+        let has_message = matches!(start, DriverStart::Create { .. } | DriverStart::Deliver { .. });
+        let last_time = lease.with_task(|task| task.status.time).unwrap_or(Timestamp::from_millis(i64::MIN));
         // Boxed: a future with the driver inside would be copied on its way to the tokio scheduler.
         let mut driver = Box::new(Driver {
             core: core.clone(),
             executor,
             no: lease.no(),
+            epoch: ownership.epoch,
+            is_scheduled: scheduled.is_some(),
+            incarnation: core.incarnation(),
+            has_context: false,
+            leave: ownership.leave,
+            known_sends: ownership.sends,
+            last_time,
             lease,
             context,
             stored: standing.seq,
@@ -175,7 +231,9 @@ impl Driver {
             turn: None,
             cancels: Vec::new(),
             usage: None,
-            began: Instant::now(),
+            began: now,
+            queued_since: (is_counted && scheduled.is_some()).then_some(now),
+            message_since: (is_counted && has_message).then_some(now),
             metadata,
             send_guards: Vec::new(),
             deferred_outcome: None,
@@ -205,8 +263,9 @@ impl Driver {
                 self.record(Event::Created(created));
                 FirstMessage::InHistory(TurnMessage::beginning(message))
             }
-            DriverStart::Deliver { mut message, key, inbox, audit } => {
+            DriverStart::Deliver { mut message, key, send_digest, inbox, audit } => {
                 self.inherit_inbox(inbox);
+                self.pending.side_rows.extend(send_digest.map(SideRow::SendInFlight));
                 self.pending.side_rows.extend(key.map(SideRow::Key));
                 let open = self.standing.open_question();
                 Arc::make_mut(&mut message).answers = open;

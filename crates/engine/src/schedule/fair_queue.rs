@@ -69,6 +69,11 @@ impl FairQueue {
         self.lanes.len()
     }
 
+    /// All entries, abandoned or not, in no order.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &QueueEntry> {
+        self.lanes.iter().flat_map(|lane| lane.returning.iter().chain(&lane.ready))
+    }
+
     /// An owner got a slot without waiting.
     pub(super) fn note_served(&mut self, owner: &Owner) {
         if self.last_served.as_ref() != Some(owner) {

@@ -20,6 +20,7 @@
 //! | `queue.rs`  | a queue entry, its handle, and the queue of a context                            |
 //! | `fair_queue.rs` | the queue of an agent: owners take turns                                     |
 //! | `owner_counts.rs` | how many of something each owner has                                       |
+//! | `load.rs`   | what operators see of it                                                         |
 //! | `permit.rs` | the right to run: parking, releasing the slot and reacquiring one                |
 //! | here        | the whole: tasks enter, and admitted runs start                                  |
 //!
@@ -27,6 +28,7 @@
 //! later.
 
 mod fair_queue;
+mod load;
 mod owner_counts;
 mod permit;
 mod queue;
@@ -38,6 +40,7 @@ use std::sync::{Arc, Mutex};
 use sabir_model::{ContextId, Owner, TaskId};
 use tokio::sync::oneshot;
 
+pub use load::QueueLoad;
 pub(crate) use permit::{Permit, Reacquired};
 pub(crate) use queue::Queued;
 use queue::{ContextQueue, QueueEntry, QueueStage, WaitState, Wants};
@@ -144,6 +147,13 @@ impl Schedule {
             }
         }
         Scheduled::Later(queued)
+    }
+
+    /// How many more runs of this agent could begin now.
+    pub(crate) fn free_slots(&self, agent: AgentNo) -> usize {
+        let state = lock(&self.state);
+        let slots = &state.agents[agent];
+        slots.limit.saturating_sub(slots.running + slots.waiting.total())
     }
 
     fn permit(self: &Arc<Self>, executor: AgentNo, context: ContextKey) -> Permit {

@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 
 use sabir_model::TaskId;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::permit::Permit;
 use super::slots::HoldingCell;
@@ -46,6 +47,8 @@ pub(super) enum Wants {
 pub(super) struct WaitState {
     /// Changed only under the lock of the schedule.
     stage: AtomicU8,
+    /// When the entry was made.
+    pub(super) since: Instant,
     pub(super) reason: WaitReasonCell,
 }
 
@@ -91,7 +94,7 @@ impl ContextQueue {
 
 impl WaitState {
     pub(super) fn new(stage: QueueStage, reason: WaitReason) -> Self {
-        Self { stage: AtomicU8::new(stage as u8), reason: WaitReasonCell::new(reason) }
+        Self { stage: AtomicU8::new(stage as u8), since: Instant::now(), reason: WaitReasonCell::new(reason) }
     }
 
     pub(super) fn set_stage(&self, stage: QueueStage) {
@@ -112,6 +115,11 @@ impl<T> Queued<T> {
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<T>> {
         self.wait.reason.register(cx);
         Pin::new(&mut self.granted).poll(cx).map(Result::ok)
+    }
+
+    /// Whether another task of the context has the context.
+    pub(crate) fn waits_for_context(&self) -> bool {
+        self.wait.is_in(QueueStage::WaitsForContext)
     }
 
     pub(crate) fn wait_reason(&self) -> WaitReason {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sabir_engine::{EngineSettings, Limits, Outcome, Recovery, Turn};
 use sabir_model::{Command, Part, Required, State};
-use sabir_store::{Append, AppendTarget, MemoryStore, SideRow, Store};
+use sabir_store::{Append, AppendTarget, MemoryStore, Ownership, SideRow, Store};
 use sabir_testkit::scripted::ScriptedAgent;
 use tokio::time::timeout;
 
@@ -169,6 +169,7 @@ async fn after_a_crash_only_the_answer_to_the_open_question_answers() {
         after: task.seq,
         snapshot: None,
         side_rows: &side_rows,
+        ownership: Ownership::default(),
     };
     store.append(append).await.unwrap();
     let agent = echo().resuming();
@@ -233,6 +234,7 @@ async fn after_a_crash_an_earlier_message_leaves_the_question_open() {
             after: task.seq,
             snapshot: None,
             side_rows: &side_rows,
+            ownership: Ownership::default(),
         };
         store.append(append).await.unwrap();
         let agent = asking();

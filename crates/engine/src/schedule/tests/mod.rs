@@ -58,6 +58,7 @@ fn waits_for(scheduled: &Scheduled) -> String {
             WaitReason::Task { task, needs_answer: true } => format!("{task}, which asks"),
             WaitReason::Folder { .. } => "a folder".to_owned(),
             WaitReason::Slots { limit } => format!("{limit} slots"),
+            WaitReason::TotalRuns | WaitReason::Node(_) => "other nodes".to_owned(),
         },
         other => say(other).to_owned(),
     }
