@@ -369,6 +369,7 @@ mod tests {
             max_output: 1,
             stop_grace: Duration::ZERO,
             keep_warm: None,
+            portable: false,
         }
     }
 

@@ -18,7 +18,7 @@ pub mod webhooks;
 
 pub use sabir_wire::{Binding, PeerError, PeerErrorKind, PeerProtocol, PeerResponse, ProtocolVersion};
 
-pub use client::{Client, ClientIdentity, DialError, Limits, Request, Response, Roots};
+pub use client::{Client, ClientIdentity, DialError, Limits, OpenResponse, Request, Response, Roots};
 pub use credentials::{CredentialError, CredentialSettings, UpstreamCredentials};
 pub use digest::sha256;
 pub use guard::{EgressPolicy, Guard, Ports, Refusal, Resolve, Scheme, SystemResolver, Target};

@@ -5,6 +5,7 @@
 
 use std::io::{self, Read};
 
+use super::deadline::Deadline;
 use crate::adapter::Exit;
 
 /// The longest piece of input in one order.
@@ -22,6 +23,8 @@ pub(super) enum Order {
     Kill,
     /// Sets how the guard ends the program if Sabir is gone.
     OnSabirExit(Ending),
+    /// Replaces the deadline: after it the guard pauses the program.
+    RunUntil(Deadline),
 }
 
 /// How a guard ends its program when Sabir is gone.
@@ -35,6 +38,7 @@ pub enum Ending {
 
 impl Order {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
+        let nanoseconds;
         let (letter, bytes): (u8, &[u8]) = match self {
             Order::Input(bytes) => (b'i', bytes),
             Order::CloseInput => (b'c', &[]),
@@ -42,6 +46,10 @@ impl Order {
             Order::Kill => (b'k', &[]),
             Order::OnSabirExit(Ending::Graceful) => (b'a', &[]),
             Order::OnSabirExit(Ending::Kill) => (b'o', &[]),
+            Order::RunUntil(deadline) => {
+                nanoseconds = deadline.as_nanoseconds().to_le_bytes();
+                (b'u', &nanoseconds)
+            }
         };
         let length = u32::try_from(bytes.len()).expect("input is cut into pieces");
         out.push(letter);
@@ -65,6 +73,11 @@ impl Order {
             (b'k', 0) => Ok(Order::Kill),
             (b'a', 0) => Ok(Order::OnSabirExit(Ending::Graceful)),
             (b'o', 0) => Ok(Order::OnSabirExit(Ending::Kill)),
+            (b'u', 8) => {
+                let mut nanoseconds = [0; 8];
+                from.read_exact(&mut nanoseconds)?;
+                Ok(Order::RunUntil(Deadline::from_nanoseconds(u64::from_le_bytes(nanoseconds))))
+            }
             _ => Err(io::ErrorKind::InvalidData.into()),
         }
     }
@@ -117,7 +130,7 @@ impl GuardEvent {
 
 #[cfg(test)]
 mod tests {
-    use super::{Ending, GuardEvent, Order};
+    use super::{Deadline, Ending, GuardEvent, Order};
     use crate::adapter::Exit;
 
     #[test]
@@ -129,6 +142,8 @@ mod tests {
             Order::Kill,
             Order::OnSabirExit(Ending::Graceful),
             Order::OnSabirExit(Ending::Kill),
+            Order::RunUntil(Deadline::from_nanoseconds(1_234_567_890_123)),
+            Order::RunUntil(Deadline::NEVER),
         ] {
             let mut bytes = Vec::new();
             order.write(&mut bytes);
@@ -150,7 +165,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_no_order() {
-        for bytes in [&b"x\0\0\0\0"[..], b"t\x01\0\0\0a", b"i\xff\xff\xff\xff"] {
+        for bytes in [&b"x\0\0\0\0"[..], b"t\x01\0\0\0a", b"i\xff\xff\xff\xff", b"u\x04\0\0\0abcd"] {
             assert!(Order::read(&mut &*bytes).is_err(), "{bytes:?}");
         }
         assert_eq!(GuardEvent::parse(*b"x\0\0\0\0"), None);

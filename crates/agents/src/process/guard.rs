@@ -1,8 +1,9 @@
 //! The guard: a small process between Sabir and a program.
 //!
 //! Its standard input is the socket to Sabir. It passes input to the program, signals the program when Sabir orders it, and
-//! when the socket closes it ends the program and all that the program has started. The program's output does not pass
-//! through it. Plain threads and blocking calls: it has to start at once, stay small and be easy to trust.
+//! when the socket closes it ends the program and all that the program has started. If Sabir has set a deadline and does not
+//! renew it in time, the guard pauses the program (`pause.rs`). The program's output does not pass through it. Plain threads
+//! and blocking calls: it has to start at once, stay small and be easy to trust.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -11,6 +12,7 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{ChildStdin, Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -22,7 +24,9 @@ use rustix::process::{
     test_kill_process_group,
 };
 
+use super::deadline::Deadline;
 use super::frames::{Ending, GuardEvent, Order};
+use super::pause::Pause;
 use super::process_table;
 use crate::adapter::Exit;
 
@@ -40,11 +44,17 @@ const STACK: usize = 128 * 1024;
 pub fn guard(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let mut first = arguments.next();
     let mut mark = None;
+    let mut deadline = None;
     // A program is always a path, so none has the name of an option.
     while let Some(option) = first.as_ref().and_then(|first| first.to_str()).filter(|first| first.starts_with("--")) {
         match option {
             super::OPEN_FILES => limit_open_files(arguments.next().and_then(|limit| limit.to_str()?.parse().ok())),
             super::MARKED => mark = arguments.next(),
+            super::RUN_UNTIL => {
+                // Unreadable, it counts as reached: the program waits for the next one.
+                let nanoseconds = arguments.next().and_then(|text| text.to_str()?.parse().ok()).unwrap_or_default();
+                deadline = Some(Deadline::from_nanoseconds(nanoseconds));
+            }
             _ => break,
         }
         first = arguments.next();
@@ -60,7 +70,7 @@ pub fn guard(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
         // The mark is for the program, not for the guard, which exits by itself.
         command.env(super::MARK, mark);
     }
-    match run(&mut command) {
+    match run(&mut command, Pause::new(deadline)) {
         Ok(Exit::Code(code)) => ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX)),
         Ok(Exit::Signal(signal)) => ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX)),
         Err(error) => {
@@ -76,7 +86,7 @@ fn limit_open_files(limit: Option<u64>) {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit, maximum });
 }
 
-fn run(program: &mut Command) -> io::Result<Exit> {
+fn run(program: &mut Command, pause: Pause) -> io::Result<Exit> {
     let socket = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let sabir = SabirSocket(Arc::new(Mutex::new(socket.try_clone()?)));
     // A new session has no terminal. So a program cannot wait for a password there, and Ctrl-C reaches only Sabir, which
@@ -84,37 +94,51 @@ fn run(program: &mut Command) -> io::Result<Exit> {
     let _ = rustix::process::setsid();
     process_table::adopt_orphans();
     rename_process();
-    let started = start(program, socket, &sabir).inspect_err(|error| {
+    let started = start(program, pause, socket, &sabir).inspect_err(|error| {
         sabir.send(GuardEvent::NotStarted(error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error())));
     });
-    let (tree, events) = started?;
+    let Some((tree, events)) = started? else { return Ok(Exit::Signal(Signal::KILL.as_raw())) };
     close_own_output()?;
     let exit = tree.wait_until_gone(&events);
     sabir.send(GuardEvent::Ended(exit));
     Ok(exit)
 }
 
-/// Starts the program and the guard's threads.
-fn start(program: &mut Command, socket: File, sabir: &SabirSocket) -> io::Result<(ProcessTree, Events)> {
+/// Starts the program and the guard's threads. `None`: Sabir is gone, and the program is not started.
+fn start(
+    program: &mut Command,
+    mut pause: Pause,
+    socket: File,
+    sabir: &SabirSocket,
+) -> io::Result<Option<(ProcessTree, Events)>> {
+    let (sender, receiver) = mpsc::channel();
+    let (input, pieces) = mpsc::channel();
+    let order_events = sender.clone();
+    spawn_thread("orders", move || read_orders(socket, input, &order_events))?;
+    let reap_events = sender.clone();
+    let events = Events { receiver, _sender: sender };
+    // After the deadline another server may run the same task, and even a short moment is too long.
+    while pause.is_over() {
+        match events.next(None) {
+            Some(Event::RunUntil(deadline)) => pause.set_deadline(deadline),
+            _ => return Ok(None),
+        }
+    }
     let mut child = program.stdin(Stdio::piped()).process_group(0).spawn()?;
     let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("a process id is a positive number");
     let stdin = child.stdin.take().expect("it is piped");
-    let (sender, receiver) = mpsc::channel();
-    let (input, pieces) = mpsc::channel();
-    let reap_events = sender.clone();
-    let order_events = sender.clone();
+    let reaped = pause.reaped();
     let input_socket = sabir.clone();
-    let served = spawn_thread("reap", move || reap(process, &reap_events))
-        .and_then(|()| spawn_thread("input", move || write_input(stdin, &pieces, &input_socket)))
-        .and_then(|()| spawn_thread("orders", move || read_orders(socket, input, &order_events)));
+    let served = spawn_thread("reap", move || reap(process, &reaped, &reap_events))
+        .and_then(|()| spawn_thread("input", move || write_input(stdin, &pieces, &input_socket)));
     if let Err(error) = served {
         let _ = kill_process_group(process, Signal::KILL);
         let _ = child.wait();
         return Err(error);
     }
     sabir.send(GuardEvent::Started(process.as_raw_pid()));
-    let tree = ProcessTree { program: process, exit: None, has_children: true, terminated: HashSet::new() };
-    Ok((tree, Events { receiver, _sender: sender }))
+    let tree = ProcessTree { program: process, exit: None, has_children: true, terminated: HashSet::new(), pause };
+    Ok(Some((tree, events)))
 }
 
 fn spawn_thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
@@ -148,6 +172,7 @@ impl SabirSocket {
 enum Event {
     Terminate,
     Kill,
+    RunUntil(Deadline),
     /// Sabir has closed the socket or is gone.
     SabirGone,
     ProgramEnded(Exit),
@@ -162,11 +187,11 @@ struct Events {
 }
 
 impl Events {
-    /// The next event. With a deadline, returns after a round at the latest.
-    fn next(&self, deadline: Option<Instant>) -> Option<Event> {
-        match deadline {
+    /// The next event, or `None` after this long.
+    fn next(&self, limit: Option<Duration>) -> Option<Event> {
+        match limit {
             None => self.receiver.recv().ok(),
-            Some(_) => self.receiver.recv_timeout(ROUND).ok(),
+            Some(limit) => self.receiver.recv_timeout(limit).ok(),
         }
     }
 }
@@ -188,6 +213,7 @@ fn read_orders(mut socket: File, input: Sender<Vec<u8>>, events: &Sender<Event>)
             }
             Ok(Order::Terminate) => Event::Terminate,
             Ok(Order::Kill) => Event::Kill,
+            Ok(Order::RunUntil(deadline)) => Event::RunUntil(deadline),
             Ok(Order::OnSabirExit(how)) => {
                 ending = how;
                 continue;
@@ -218,10 +244,12 @@ fn write_input(mut stdin: ChildStdin, pieces: &Receiver<Vec<u8>>, sabir: &SabirS
     }
 }
 
-/// A thread: reaps dead children, adopted orphans too, until none is left.
-fn reap(program: Pid, events: &Sender<Event>) {
+/// A thread: reaps dead children, adopted orphans too, until none is left. Counts them.
+fn reap(program: Pid, reaped: &AtomicU64, events: &Sender<Event>) {
     loop {
-        match rustix::process::wait(WaitOptions::empty()) {
+        let ended = rustix::process::wait(WaitOptions::empty());
+        reaped.fetch_add(1, Ordering::Relaxed);
+        match ended {
             Ok(Some((process, status))) if process == program => {
                 let _ = events.send(Event::ProgramEnded(exit(status)));
             }
@@ -248,6 +276,7 @@ struct ProcessTree {
     has_children: bool,
     /// Processes that got SIGTERM. Many programs treat a second one as a forced exit.
     terminated: HashSet<Pid>,
+    pause: Pause,
 }
 
 impl ProcessTree {
@@ -255,25 +284,37 @@ impl ProcessTree {
     fn wait_until_gone(mut self, events: &Events) -> Exit {
         let mut kill_at: Option<Instant> = None;
         while !self.is_gone() {
-            let event = events.next(kill_at);
+            let event = events.next(kill_at.map_or_else(|| self.pause.next_update(), |_| Some(ROUND)));
             let now = Instant::now();
             let sooner = |at: Instant| Some(kill_at.map_or(at, |earlier| earlier.min(at)));
             match event {
+                Some(Event::RunUntil(deadline)) => self.pause.set_deadline(deadline),
+                Some(Event::Terminate) if self.pause.is_over() => {
+                    // Sabir wants it to end, so it may clean up, but it must not run on if Sabir cannot kill it.
+                    kill_at = sooner(now + GRACE);
+                    self.terminate();
+                    self.pause.resume(self.program);
+                }
                 Some(Event::Terminate) => self.terminate(),
                 Some(Event::Kill) => kill_at = sooner(now),
                 Some(Event::SabirGone) => {
-                    kill_at = sooner(now + GRACE);
-                    self.terminate();
+                    kill_at = sooner(now + self.grace());
+                    if !self.pause.is_over() {
+                        self.terminate();
+                    }
                 }
                 // Usually nothing is left then, and `Childless` follows before the round is over.
                 Some(Event::ProgramEnded(exit)) => {
-                    kill_at = sooner(now + GRACE);
+                    kill_at = sooner(now + self.grace());
                     self.exit = Some(exit);
                     continue;
                 }
                 Some(Event::Childless) => self.has_children = false,
-                None if self.exit.is_some() => self.terminate(),
+                None if self.exit.is_some() && kill_at.is_some_and(|at| now < at) => self.terminate(),
                 None => {}
+            }
+            if kill_at.is_none() {
+                self.pause.update(self.program);
             }
             if kill_at.is_some_and(|at| now >= at + GIVE_UP) {
                 break;
@@ -283,6 +324,11 @@ impl ProcessTree {
             }
         }
         self.exit.unwrap_or(Exit::Signal(Signal::KILL.as_raw()))
+    }
+
+    /// How long processes may take to end. None of them runs after the deadline.
+    fn grace(&self) -> Duration {
+        self.pause.time_left().map_or(GRACE, |left| left.min(GRACE))
     }
 
     fn is_gone(&self) -> bool {

@@ -19,6 +19,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::frames::{GuardEvent, Order, PIECE};
 use super::guard::{GIVE_UP, GRACE};
+use super::lease::GuardLease;
 use super::leftovers;
 use super::mark::Mark;
 use crate::adapter::Exit;
@@ -47,6 +48,9 @@ pub(super) struct GuardLink {
     /// The program's process id, which is also its process group.
     program: Option<Pid>,
     mark: Mark,
+    lease: GuardLease,
+    /// The newest deadline, until it is in `outgoing`.
+    deadline: Option<Order>,
     input: Arc<Input>,
     /// Input, and the order to close it, that do not fit into the window yet.
     queue: VecDeque<Order>,
@@ -64,6 +68,7 @@ impl GuardLink {
         guard: tokio::process::Child,
         program: i32,
         mark: Mark,
+        lease: GuardLease,
         input: Arc<Input>,
     ) -> Self {
         Self {
@@ -71,6 +76,8 @@ impl GuardLink {
             guard,
             program: Pid::from_raw(program),
             mark,
+            lease,
+            deadline: None,
             input,
             queue: VecDeque::new(),
             in_guard: 0,
@@ -129,10 +136,12 @@ impl GuardLink {
                         has_orders = false;
                         gone_by.get_or_insert_with(|| Instant::now() + GRACE + KILL_LIMIT);
                         self.queue.clear();
+                        self.deadline = None;
                         self.outgoing.clear();
                         let _ = self.socket.shutdown().await;
                     }
                 },
+                deadline = self.lease.next_order(), if has_orders => self.deadline = Some(deadline),
                 ready = self.socket.writable(), if !self.outgoing.is_empty() => {
                     if ready.and_then(|()| self.send()).is_err() {
                         self.outgoing.clear();
@@ -162,9 +171,15 @@ impl GuardLink {
         }
     }
 
-    /// Sends queued input, as much as fits into the window.
+    /// Sends the newest deadline, then queued input, as much as fits into the window. A deadline waits while the socket is
+    /// full, where the next one replaces it, and input waits for the deadline.
     fn send_queued(&mut self) {
-        while self.in_guard < WINDOW {
+        if self.outgoing.is_empty()
+            && let Some(deadline) = self.deadline.take()
+        {
+            deadline.write(&mut self.outgoing);
+        }
+        while self.deadline.is_none() && self.in_guard < WINDOW {
             match self.queue.pop_front() {
                 Some(order) => {
                     if let Order::Input(piece) = &order {

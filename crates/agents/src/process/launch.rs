@@ -11,22 +11,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::io::Errno;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::process::Command;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until};
 
 use super::child::{Child, Held};
+use super::deadline::Deadline;
 use super::frames::GuardEvent;
 use super::guard_link::{GuardLink, Input};
+use super::lease::GuardLease;
 use super::leftovers::{self, KnownGuard};
 use super::lines::Lines;
 use super::mark::Mark;
 use super::stderr_tail::StderrTail;
-use super::{GUARD, MARKED, OPEN_FILES, resolve};
+use super::{GUARD, MARKED, OPEN_FILES, RUN_UNTIL, resolve};
 
-/// How long a guard may take to report whether its program runs.
+/// How long a guard may take to report whether its program runs, not counting the time when it must not start it.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
 /// What to run, and within which limits.
@@ -51,7 +53,7 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// Starts the program, which runs when this returns.
+    /// Starts the program, which runs when this returns. Waits while the lease is over.
     pub async fn start(self) -> Result<Child, LaunchError> {
         self.start_holding(None).await
     }
@@ -86,6 +88,10 @@ impl Launch {
         if let Some(limit) = self.open_files {
             command.arg(OPEN_FILES).arg(limit.to_string());
         }
+        let mut lease = GuardLease::new();
+        if let Some(deadline) = lease.deadline() {
+            command.arg(RUN_UNTIL).arg(deadline.as_nanoseconds().to_string());
+        }
         command
             .arg(&program)
             .args(&self.arguments)
@@ -105,13 +111,13 @@ impl Launch {
         })?;
         let answer = tokio::select! {
             biased;
-            answer = timeout(START_LIMIT, first_event(&mut socket)) => answer,
-            () = unwanted => Ok(Err(io::ErrorKind::Interrupted.into())),
-            () = leftovers::until_stopped(guard.id()) => Ok(Err(io::Error::other("its program has stopped it"))),
+            answer = first_event(&mut socket, &mut lease) => answer,
+            () = unwanted => Err(io::ErrorKind::Interrupted.into()),
+            () = leftovers::until_stopped(guard.id()) => Err(io::Error::other("its program has stopped it")),
         };
         let process = match answer {
-            Ok(Ok(Some(GuardEvent::Started(process)))) => process,
-            Ok(Ok(Some(GuardEvent::NotStarted(reason)))) => {
+            Ok(Some(GuardEvent::Started(process))) => process,
+            Ok(Some(GuardEvent::NotStarted(reason))) => {
                 let _ = guard.wait().await;
                 return Err(LaunchError::Refused { program, source: io::Error::from_raw_os_error(reason) });
             }
@@ -124,9 +130,8 @@ impl Launch {
                 // The guard may have started the program after the first sweep.
                 let _ = tokio::task::spawn_blocking(move || leftovers::end(&mark)).await;
                 let source = match answer {
-                    Ok(Err(error)) => error,
-                    Ok(Ok(_)) => io::Error::other("it does not speak as a guard does"),
-                    Err(_) => io::Error::new(io::ErrorKind::TimedOut, "it does not answer"),
+                    Err(error) => error,
+                    Ok(_) => io::Error::other("it does not speak as a guard does"),
                 };
                 return Err(no_guard(source));
             }
@@ -139,7 +144,7 @@ impl Launch {
         let input = Arc::new(Input::default());
         let (orders, ordered) = mpsc::unbounded_channel();
         let (exit_sender, exit) = watch::channel(None);
-        let guard_link = GuardLink::new(socket, guard, process, mark, Arc::clone(&input));
+        let guard_link = GuardLink::new(socket, guard, process, mark, lease, Arc::clone(&input));
         let until_gone = Arc::clone(&held);
         tokio::spawn(async move {
             let gone = move || {
@@ -163,10 +168,36 @@ impl Launch {
     }
 }
 
-async fn first_event(socket: &mut UnixStream) -> io::Result<Option<GuardEvent>> {
+/// The first event of a guard. Sends new deadlines meanwhile: after a deadline the guard waits for the next one before it
+/// starts its program.
+async fn first_event(socket: &mut UnixStream, lease: &mut GuardLease) -> io::Result<Option<GuardEvent>> {
     let mut bytes = [0; GuardEvent::LENGTH];
-    socket.read_exact(&mut bytes).await?;
-    Ok(GuardEvent::parse(bytes))
+    let (mut from_guard, mut to_guard) = socket.split();
+    let mut reading = std::pin::pin!(from_guard.read_exact(&mut bytes));
+    let mut limit = Instant::now() + START_LIMIT;
+    loop {
+        let deadline = lease.deadline();
+        let is_held = || deadline.is_some_and(Deadline::is_over);
+        tokio::select! {
+            biased;
+            read = reading.as_mut() => {
+                read?;
+                return Ok(GuardEvent::parse(bytes));
+            }
+            order = lease.next_order() => {
+                let mut frame = Vec::new();
+                order.write(&mut frame);
+                to_guard.write_all(&frame).await?;
+                if is_held() {
+                    limit = Instant::now() + START_LIMIT;
+                }
+            }
+            () = sleep_until(limit) => match is_held() {
+                true => limit = Instant::now() + START_LIMIT,
+                false => return Err(io::Error::new(io::ErrorKind::TimedOut, "it does not answer")),
+            },
+        }
+    }
 }
 
 /// Why a program does not run, in words for the operator.

@@ -4,7 +4,7 @@
 //! program has started, daemons too, is a descendant of the guard and is found in `/proc`. Other systems have no subreapers,
 //! only the process group.
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal};
 
 /// A process, as `/proc` shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub(super) struct Process {
     pub(super) is_dead: bool,
     /// Stopped by a signal or a debugger.
     pub(super) is_stopped: bool,
+    /// Waits in the kernel and receives no signal meanwhile: for a disk, or for a child after `vfork`.
+    pub(super) is_uninterruptible: bool,
 }
 
 /// A descendant of this process.
@@ -41,21 +43,62 @@ pub(super) fn descendants() -> Vec<Descendant> {
     descendants_of(rustix::process::getpid().as_raw_pid(), &processes).into_iter().filter_map(descendant).collect()
 }
 
-#[cfg(not(target_os = "linux"))]
-pub(super) fn all_processes() -> Vec<Process> {
-    Vec::new()
-}
-
-/// All visible processes.
-#[cfg(target_os = "linux")]
+/// All visible processes. Systems other than Linux show none.
 pub(super) fn all_processes() -> Vec<Process> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| find(entry.file_name().to_str()?.parse().ok()?)).collect()
 }
 
+/// Who is whose child. Most kernels list the children of a process, which costs little on a machine with many processes. On
+/// others all processes are read.
+pub(super) enum Family {
+    Listed,
+    Read(Vec<Process>),
+}
+
+impl Family {
+    pub(super) fn new() -> Self {
+        match std::fs::exists("/proc/thread-self/children") {
+            Ok(true) => Family::Listed,
+            _ => Family::Read(all_processes()),
+        }
+    }
+
+    /// The ids of the children. Some may be missing if others end at the same time.
+    pub(super) fn children(&self, parent: i32) -> Vec<i32> {
+        match self {
+            Family::Listed => listed_children(parent),
+            Family::Read(processes) => {
+                let children = processes.iter().filter(|process| process.parent == parent);
+                children.map(|process| process.id).collect()
+            }
+        }
+    }
+}
+
+/// Each thread has its own.
+fn listed_children(parent: i32) -> Vec<i32> {
+    let threads = std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    lists.flat_map(|list| list.split_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<_>>()).collect()
+}
+
 /// One process, if it exists.
 pub(super) fn find(id: i32) -> Option<Process> {
     Process::parse(&std::fs::read(format!("/proc/{id}/stat")).ok()?)
+}
+
+/// Whether this signal was sent to the process, and the process has not received it.
+pub(super) fn has_pending(id: i32, signal: Signal) -> bool {
+    let status = std::fs::read(format!("/proc/{id}/status")).unwrap_or_default();
+    pending_signals(&status) & (1 << (signal.as_raw() - 1)) != 0
+}
+
+/// `ShdPnd:\t0000000000040000`: the signals that were sent to the process, not to one of its threads.
+fn pending_signals(status: &[u8]) -> u64 {
+    let mut lines = status.split(|byte| *byte == b'\n');
+    let mask = lines.find_map(|line| std::str::from_utf8(line.strip_prefix(b"ShdPnd:")?).ok());
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default()
 }
 
 impl Process {
@@ -67,10 +110,11 @@ impl Process {
         let mut rest = std::str::from_utf8(&stat[name_end + 1..]).ok()?.split_ascii_whitespace();
         let state = rest.next()?;
         let (is_dead, is_stopped) = (matches!(state, "Z" | "X"), matches!(state, "T" | "t"));
+        let is_uninterruptible = state == "D";
         let (parent, group) = (rest.next()?.parse().ok()?, rest.next()?.parse().ok()?);
         // The 22nd field of the line.
         let start = rest.nth(16).and_then(|start| start.parse().ok()).unwrap_or_default();
-        Some(Self { id, parent, group, start, is_dead, is_stopped })
+        Some(Self { id, parent, group, start, is_dead, is_stopped, is_uninterruptible })
     }
 }
 
@@ -89,7 +133,7 @@ pub(super) fn descendants_of(ancestor: i32, processes: &[Process]) -> Vec<&Proce
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::{Process, descendants_of};
+    use super::{Family, Process, all_processes, descendants_of, pending_signals};
 
     #[test]
     fn the_whole_tree_below_is_found_and_nobody_else() {
@@ -117,5 +161,28 @@ mod tests {
         }
         assert!(Process::parse(b"").is_none());
         assert!(Process::parse(b"7 (half").is_none());
+    }
+
+    #[test]
+    fn both_ways_find_a_child() {
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let (own, id) = (rustix::process::getpid().as_raw_pid(), i32::try_from(child.id()).unwrap());
+        for family in [Family::new(), Family::Read(all_processes())] {
+            assert!(family.children(own).contains(&id));
+            assert!(family.children(id).is_empty());
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn pending_signals_are_read() {
+        for (status, expected) in [
+            (&b"Name:\tsh\nSigPnd:\t0000000000000001\nShdPnd:\t0000000000040000\nSigBlk:\t00\n"[..], 0x40000),
+            (b"Name:\t\xff\nShdPnd:\t0000000000000000\n", 0),
+            (b"", 0),
+        ] {
+            assert_eq!(pending_signals(status), expected, "{}", String::from_utf8_lossy(status));
+        }
     }
 }

@@ -24,7 +24,7 @@ use super::Host;
 use super::blocking::{self, NoAnswer, blocking};
 use super::remove_folder::remove_folder;
 use crate::adapter::Exit;
-use crate::process::{Child, Launch, environment};
+use crate::process::{Child, Launch, environment, lease_is_over};
 
 /// How long git commands may take. A run that is stopped ends its commands sooner.
 #[derive(Debug, Clone, Copy)]
@@ -203,7 +203,13 @@ impl Git {
             return Err(GitError::Stopped);
         }
         let launch = self.launch(folder, variables, arguments);
-        let mut child = launch.start().await.map_err(|error| format!("git cannot be run: {error}"))?;
+        // A start takes long only while the lease is over, and nothing runs then that could leave a lock.
+        let started = tokio::select! {
+            started = launch.start() => started,
+            () = sleep(limit) => return Err(GitError::TimedOut { command, limit }),
+            () = self.until_unwanted(), if lease_is_over() => return Err(GitError::Stopped),
+        };
+        let mut child = started.map_err(|error| format!("git cannot be run: {error}"))?;
         let ran = tokio::select! {
             ran = run_to_end(&mut child, input, longest) => ran?,
             () = sleep(limit) => Ran::TimedOut,

@@ -37,7 +37,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sabir_engine::{About, Agent, AgentFuture, InterruptedRun, Survives, Turn, WorkingTreeFuture};
+use sabir_engine::{About, Agent, AgentFuture, InterruptedRun, Locality, Survives, Turn, WorkingTreeFuture};
 
 use memory::{Memories, MemoryKey};
 
@@ -99,6 +99,11 @@ impl Agent for ProgramAgent {
 
     fn working_tree<'a>(&'a self, turn: &'a Turn) -> WorkingTreeFuture<'a> {
         Box::pin(turn::working_tree(self.memory_key(), &self.settings, turn))
+    }
+
+    /// A context has a home as soon as a session of it is remembered.
+    fn locality(&self) -> Locality {
+        if self.settings.portable { Locality::PrefersHome } else { Locality::NeedsHome }
     }
 
     fn survives_restart(&self, run: &InterruptedRun<'_>) -> Survives {

@@ -88,6 +88,8 @@ pub struct Settings {
     pub stop_grace: Duration,
     /// How long a program waits for the next message of its context, if it can. `None`: it ends with its turn.
     pub keep_warm: Option<Duration>,
+    /// Sessions can be resumed on other machines too, because they share the files that the program keeps.
+    pub portable: bool,
 }
 
 /// How a `generic` program gets the message.

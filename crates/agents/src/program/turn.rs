@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use sabir_engine::{AgentError, Outcome, Turn};
-use sabir_model::{Artifact, Base64, Content, Part};
+use sabir_model::{Artifact, Base64, Content, Part, TraceContext};
 use tokio::time::Instant;
 
 use super::Host;
@@ -346,7 +346,7 @@ impl Starter<'_> {
             program: program.into(),
             arguments: first.iter().map(OsString::from).collect(),
             folder: self.folder.clone(),
-            environment: environment_of(self.settings, self.host, own),
+            environment: environment_of(self.settings, self.host, [own, turn_variables(self.turn)].concat()),
             max_line: self.settings.max_line,
             max_output: self.settings.max_output,
             stop_grace: self.settings.stop_grace,
@@ -437,6 +437,22 @@ async fn workspace_of(settings: &Settings, turn: &Turn, folder: &Path) -> Result
         ProjectSettings::AsTheyAre => Workspace::default(),
     });
     read.await.map_err(|error| no_answer(turn, error))
+}
+
+/// What a program is told of the turn that starts it: the ids of the task and its conversation, and the trace. One that is
+/// kept for later turns keeps the values of its first.
+fn turn_variables(turn: &Turn) -> Vec<(String, String)> {
+    let trace = turn.trace();
+    let variables = [
+        ("SABIR_TASK_ID", Some(turn.task().as_str())),
+        ("SABIR_CONTEXT_ID", Some(turn.context().as_str())),
+        ("TRACEPARENT", trace.map(TraceContext::traceparent)),
+        ("TRACESTATE", trace.and_then(TraceContext::tracestate)),
+    ];
+    // The operating system takes no zero byte there.
+    let usable =
+        variables.into_iter().filter_map(|(name, value)| Some((name, value.filter(|text| !text.contains('\0'))?)));
+    usable.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 pub(super) fn environment_of(

@@ -305,5 +305,6 @@ fn settings(kind: Kind, pattern: Option<&str>) -> Settings {
         max_output: 1 << 30,
         stop_grace: Duration::from_secs(2),
         keep_warm: None,
+        portable: false,
     }
 }

@@ -35,6 +35,8 @@ pub struct DispatcherSettings {
     pub give_up_after: Duration,
     pub seal_key: Option<SealKey>,
     pub signer: Signer,
+    /// Where deliveries are counted.
+    pub counts: DeliveryCounts,
 }
 
 impl Default for DispatcherSettings {
@@ -49,6 +51,7 @@ impl Default for DispatcherSettings {
             give_up_after: Duration::from_secs(24 * 3600),
             seal_key: None,
             signer: Signer::default(),
+            counts: DeliveryCounts::default(),
         }
     }
 }
@@ -59,7 +62,7 @@ pub(super) struct Shared {
     pub outbox: Arc<dyn Outbox>,
     pub client: Client,
     pub settings: DispatcherSettings,
-    pub counts: Arc<DeliveryCounts>,
+    pub counts: DeliveryCounts,
     pub memory: Memory,
     is_stopping: AtomicBool,
 }
@@ -127,7 +130,7 @@ const CLOCK_TOLERANCE: Duration = Duration::from_secs(1);
 
 impl Dispatcher {
     pub fn new(store: Arc<dyn Store>, outbox: Arc<dyn Outbox>, client: Client, settings: DispatcherSettings) -> Self {
-        let (memory, counts) = (Memory::new(settings.bytes), Arc::default());
+        let (memory, counts) = (Memory::new(settings.bytes), settings.counts.clone());
         let shared = Shared { store, outbox, client, settings, counts, memory, is_stopping: AtomicBool::new(false) };
         Self {
             shared: Arc::new(shared),
@@ -138,7 +141,7 @@ impl Dispatcher {
         }
     }
 
-    pub fn counts(&self) -> Arc<DeliveryCounts> {
+    pub fn counts(&self) -> DeliveryCounts {
         self.shared.counts.clone()
     }
 

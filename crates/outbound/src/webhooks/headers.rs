@@ -6,7 +6,7 @@
 
 use http::HeaderMap;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
-use sabir_model::Birth;
+use sabir_model::{Birth, TraceContext};
 use sabir_wire::{Dialect, V1};
 
 use super::payload::Body;
@@ -23,6 +23,8 @@ pub(super) struct DeliveryHead<'a> {
     pub timestamp: i64,
     pub dialect: Birth,
     pub secrets: &'a WebhookSecrets,
+    /// Of the request that the event comes from.
+    pub trace: Option<&'a TraceContext>,
 }
 
 impl DeliveryHead<'_> {
@@ -32,6 +34,12 @@ impl DeliveryHead<'_> {
         headers.insert(USER_AGENT, HeaderValue::from_static(AGENT));
         if self.dialect == V1.birth() {
             headers.insert("a2a-version", HeaderValue::from_static("1.0"));
+        }
+        if let Some(trace) = self.trace {
+            insert(&mut headers, HeaderName::from_static("traceparent"), trace.traceparent());
+            if let Some(state) = trace.tracestate() {
+                insert(&mut headers, HeaderName::from_static("tracestate"), state);
+            }
         }
         if let Some(authorization) = self.authorization() {
             insert(&mut headers, AUTHORIZATION, &authorization);
@@ -84,7 +92,7 @@ mod tests {
         });
         let secrets = WebhookSecrets { token: token.map(str::to_owned), authentication };
         let body = Body { content_type: "application/json", bytes: Bytes::new() };
-        let head = DeliveryHead { id: "msg_1", timestamp: 7, dialect, secrets: &secrets };
+        let head = DeliveryHead { id: "msg_1", timestamp: 7, dialect, secrets: &secrets, trace: None };
         let headers = head.headers(&body, &Signer::default());
         let shown = ["authorization", "x-a2a-notification-token", "a2a-notification-token"];
         let values = shown.map(|name| headers.get(name).map_or("-", |value| value.to_str().unwrap()));

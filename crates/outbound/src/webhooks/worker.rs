@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use futures_util::FutureExt;
-use sabir_model::{Recorded, Seq, Task, Timestamp};
+use sabir_model::{Recorded, Seq, Task, Timestamp, TraceContext};
 use sabir_store::{DeliveryKind, Due, Failure, GivenUpNo, StoreError};
 
 use super::attempt::{Attempt, FailedAttempt};
@@ -175,7 +175,8 @@ impl Worker<'_> {
         let body = payload::body(settings.dialect, task, recorded);
         let id = delivery_id(self.due.task, &task.id, &settings.id, recorded.seq);
         let timestamp = now().as_millis() / 1000;
-        let head = DeliveryHead { id: &id, timestamp, dialect: settings.dialect, secrets };
+        let trace = trace_of(task);
+        let head = DeliveryHead { id: &id, timestamp, dialect: settings.dialect, secrets, trace };
         let headers = head.headers(&body, &self.shared.settings.signer);
         let answer = self.shared.client.post(&settings.url, headers, body.bytes, self.shared.settings.timeout).await;
         Attempt::of(answer, timestamp)
@@ -262,6 +263,12 @@ impl Worker<'_> {
         let failure = Failure { reason: reason.to_owned(), time: now() };
         self.shared.outbox.give_up(self.due.webhook, last, failure).await
     }
+}
+
+/// The trace of the caller's last message, which the newest events of the task come from.
+fn trace_of(task: &Task) -> Option<&TraceContext> {
+    let mut requests = task.history.iter().rev().filter_map(|message| message.request.as_deref());
+    requests.find_map(|request| request.trace.as_ref())
 }
 
 impl Verdict {

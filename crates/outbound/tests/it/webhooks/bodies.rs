@@ -5,7 +5,7 @@ use sabir_model::{
     Timestamp,
 };
 use sabir_outbound::webhooks::WebhookSecrets;
-use sabir_store::{Append, AppendTarget, NewTask, SideRow, Webhook, WebhookEvents};
+use sabir_store::{Append, AppendTarget, NewTask, Ownership, SideRow, Webhook, WebhookEvents};
 use sabir_testkit::store_contract::fixture as rows;
 use sabir_wire::{Dialect, V01, V1, V03};
 use serde_json::Value;
@@ -43,7 +43,15 @@ async fn requests(dialect: Birth, events: WebhookEvents, last: State) -> Vec<Str
     let stored = Stored::in_memory();
     let (owner, agent) = (rows::owner("ann"), rows::agent("echo"));
     let (task, context) = (rows::task(task), rows::context(context));
-    let new = NewTask { owner: &owner, agent: &agent, task: &task, context: &context, born: dialect, key: None };
+    let new = NewTask {
+        owner: &owner,
+        agent: &agent,
+        task: &task,
+        context: &context,
+        born: dialect,
+        key: None,
+        send_digest: None,
+    };
     let message: Message = rows::message("Which ships?");
     let created = Event::Created(Created { message: message.into(), metadata: None, note: None, time: moment() });
     let artifact = Artifact {
@@ -59,6 +67,7 @@ async fn requests(dialect: Birth, events: WebhookEvents, last: State) -> Vec<Str
         after: 0,
         snapshot: None,
         side_rows: &[SideRow::Webhook(Box::new(hook))],
+        ownership: Ownership::default(),
     };
     stored.store.append(append).await.unwrap();
     let _dispatcher = Running::start(&stored, settings());

@@ -60,7 +60,7 @@ pub fn loopback_client() -> Client {
 }
 
 pub struct Running {
-    pub counts: Arc<DeliveryCounts>,
+    pub counts: DeliveryCounts,
     task: JoinHandle<()>,
 }
 
