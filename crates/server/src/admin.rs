@@ -4,17 +4,29 @@
 //! in `access`, and is decided before the path is looked at.
 
 mod access;
+mod agents;
 mod audit;
+mod backup;
+mod config;
 mod deliveries;
+mod facts;
+mod metrics;
+mod nodes;
+mod system;
+mod task_query;
+mod task_views;
 mod tasks;
+
+use std::time::Duration;
 
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode, header};
-use sabir_model::Caller;
+use sabir_model::{Caller, State, scope};
 use sabir_wire::{RequestHead, locate};
 use serde::Serialize;
 
 pub use access::AdminAccess;
+pub use facts::{ServerFacts, SettingFact, StoreAbout};
 
 use crate::app::App;
 use crate::auth::Peer;
@@ -49,6 +61,10 @@ impl AdminReply {
     fn new(status: StatusCode, body: &impl Serialize) -> Self {
         Self { status, body: serde_json::to_vec(body).expect("texts and numbers can be written as JSON") }
     }
+
+    fn into_response(self) -> Response<Body> {
+        with_status(self.status, "application/json", self.body)
+    }
 }
 
 /// Why an admin call is refused.
@@ -80,29 +96,41 @@ impl From<sabir_model::Error> for AdminRefusal {
 impl App {
     pub(crate) async fn admin(&self, parts: &Parts, below: &str, source: Source<'_>) -> Response<Body> {
         let answered = match self.admit_admin(parts, &source).await {
-            Ok(caller) => self.admin_call(&caller, parts, below).await,
+            Ok(caller) if is_backup(parts, below) => self.backup(&caller).await,
+            Ok(caller) => self.admin_call(&caller, parts, below).await.map(AdminReply::into_response),
             Err(refusal) => Err(refusal),
         };
         let mut response = match answered {
-            Ok(AdminReply { status, body }) => with_status(status, "application/json", body),
-            Err(AdminRefusal::Problem { status, detail }) => problem(status, &detail),
-            Err(AdminRefusal::VerbNotAllowed { allow }) => {
-                let detail = format!("this path does not take {}", parts.method);
-                let mut response = problem(StatusCode::METHOD_NOT_ALLOWED, &detail);
-                response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
-                response
-            }
-            Err(AdminRefusal::Engine(error)) => {
-                let head = RequestHead { path: parts.uri.path(), ..RequestHead::default() };
-                self.refuse(parts, &locate(&head, &self.visible_agents(None)).responder(&head), &error)
-            }
+            Ok(response) => response,
+            Err(refusal) => self.admin_refusal(parts, refusal),
         };
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         response
     }
 
+    fn admin_refusal(&self, parts: &Parts, refusal: AdminRefusal) -> Response<Body> {
+        match refusal {
+            AdminRefusal::Problem { status, detail } => problem(status, &detail),
+            AdminRefusal::VerbNotAllowed { allow } => {
+                let detail = format!("this path does not take {}", parts.method);
+                let mut response = problem(StatusCode::METHOD_NOT_ALLOWED, &detail);
+                response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(allow));
+                response
+            }
+            AdminRefusal::Engine(error) => {
+                let head = RequestHead { path: parts.uri.path(), ..RequestHead::default() };
+                self.refuse(parts, &locate(&head, &self.visible_agents(None)).responder(&head), &error)
+            }
+        }
+    }
+
     /// Where callers have credentials, one with the scope `admin` is needed; elsewhere the call must come from this machine.
     async fn admit_admin(&self, parts: &Parts, source: &Source<'_>) -> Result<Caller, AdminRefusal> {
+        self.admit_with_scope(parts, source, scope::ADMIN).await
+    }
+
+    /// The same with another scope, instead of which `admin` will do too.
+    async fn admit_with_scope(&self, parts: &Parts, source: &Source<'_>, scope: &str) -> Result<Caller, AdminRefusal> {
         let app = &*self.inner;
         let forbidden = |detail: String| Err(AdminRefusal::Problem { status: StatusCode::FORBIDDEN, detail });
         if !app.auth.is_required() {
@@ -113,17 +141,18 @@ impl App {
             return forbidden("pages of this origin may not call; allow it with server.cors_origins".into());
         }
         match self.admitted_caller(parts, source.peer).await? {
-            caller if caller.is_admin() => Ok(caller),
+            caller if caller.is_admin() || caller.has_scope(scope) => Ok(caller),
             caller => {
                 let request = format!("{} {}", parts.method, parts.uri.path());
                 app.engine.record_refused_admin_call(&caller, &request);
-                forbidden("the credential lacks the scope admin".into())
+                forbidden(format!("the credential lacks the scope {scope}"))
             }
         }
     }
 
     async fn admin_call(&self, caller: &Caller, parts: &Parts, below: &str) -> Result<AdminReply, AdminRefusal> {
-        let engine = &self.inner.engine;
+        let (engine, facts) = (&self.inner.engine, &self.inner.settings.facts);
+        let query = parts.uri.query();
         let verb = match parts.method.as_str() {
             "HEAD" => "GET",
             verb => verb,
@@ -131,19 +160,55 @@ impl App {
         let below = below.strip_suffix('/').unwrap_or(below);
         let segments: Vec<&str> = below.split('/').skip(1).collect();
         match (segments.as_slice(), verb) {
-            (["audit"], "GET") => audit::list(engine, parts.uri.query()).await,
-            (["deliveries"], "GET") => deliveries::list(engine, parts.uri.query()).await,
+            (["agents"], "GET") => Ok(agents::list(engine, facts)),
+            (["audit"], "GET") => audit::list(engine, query).await,
+            (["config"], "GET") => Ok(config::show(facts)),
+            (["deliveries"], "GET") => deliveries::list(engine, query).await,
+            (["deliveries", "retry"], "POST") => deliveries::retry_all(engine, caller, query).await,
+            (["deliveries", "retry"], _) => Err(AdminRefusal::VerbNotAllowed { allow: "POST" }),
             (["deliveries", id], "GET") => deliveries::show(engine, id).await,
             (["deliveries", id], "DELETE") => deliveries::discard(engine, caller, id).await,
             (["deliveries", id, "retry"], "POST") => deliveries::retry(engine, caller, id).await,
-            (["tasks", "assign"], "POST") => tasks::assign(engine, caller, parts.uri.query()).await,
-            (["tasks", "assign"], _) => Err(AdminRefusal::VerbNotAllowed { allow: "POST" }),
-            (["audit" | "deliveries"], _) => Err(AdminRefusal::VerbNotAllowed { allow: "GET, HEAD" }),
+            (["nodes"], "GET") => nodes::list(engine).await,
+            (["system"], "GET") => system::show(self).await,
+            (["tasks"], "GET") => task_views::list(engine, caller, query).await,
+            (["tasks", "assign"], "POST") => tasks::assign(engine, caller, query).await,
+            (["tasks", "cancel"], "POST") => task_views::cancel(engine, caller, query).await,
+            (["tasks", "assign" | "cancel"], _) => Err(AdminRefusal::VerbNotAllowed { allow: "POST" }),
+            (["tasks", name], "GET") => task_views::show(engine, caller, name).await,
+            (["agents" | "audit" | "config" | "deliveries" | "nodes" | "system" | "tasks"] | ["tasks", _], _) => {
+                Err(AdminRefusal::VerbNotAllowed { allow: "GET, HEAD" })
+            }
+            (["store", "backup"], _) => Err(AdminRefusal::VerbNotAllowed { allow: "GET" }),
             (["deliveries", _], _) => Err(AdminRefusal::VerbNotAllowed { allow: "GET, HEAD, DELETE" }),
             (["deliveries", _, "retry"], _) => Err(AdminRefusal::VerbNotAllowed { allow: "POST" }),
             _ => Err(AdminRefusal::not_found(format!("there is nothing at {}", sabir_wire::excerpt(parts.uri.path())))),
         }
     }
+}
+
+/// As in documents and settings.
+fn state_name(state: State) -> &'static str {
+    match state {
+        State::Submitted => "submitted",
+        State::Working => "working",
+        State::InputRequired => "input-required",
+        State::AuthRequired => "auth-required",
+        State::Completed => "completed",
+        State::Failed => "failed",
+        State::Canceled => "canceled",
+        State::Rejected => "rejected",
+    }
+}
+
+/// To the millisecond.
+fn seconds(duration: Duration) -> f64 {
+    duration.as_millis() as f64 / 1000.0
+}
+
+/// The one call whose answer is a stream. Not for HEAD: it would have to read the store for nothing.
+fn is_backup(parts: &Parts, below: &str) -> bool {
+    parts.method == http::Method::GET && below.strip_suffix('/').unwrap_or(below) == "/store/backup"
 }
 
 /// No sign, no zero in front, and not larger than numbers in a database are.

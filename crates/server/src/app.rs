@@ -2,21 +2,25 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sabir_engine::Engine;
-use sabir_model::Caller;
+use sabir_model::{Caller, Timestamp};
 use sabir_wire::{CardFormat, Compat};
 use tokio::sync::Semaphore;
 
-use crate::admin::AdminAccess;
+use crate::admin::{AdminAccess, ServerFacts};
 use crate::auth::{ApiKey, Auth, AuthSettings, Credential, RefusalLog};
 use crate::budget::Budget;
+use crate::call_observer::CallObserver;
 use crate::cards::{Cards, CatalogueAccess};
-use crate::connections::Timeouts;
+use crate::connections::{OpenConnections, Timeouts};
+use crate::console::Console;
 use crate::encoded_tasks::EncodedTasks;
 use crate::host::HostCheck;
 use crate::limits::{Limits, RequestLimits};
+use crate::metrics::{Metrics, Serves};
+use crate::open_streams::OpenStreams;
 use crate::peer::{PeerLimit, TrustedProxies};
 use crate::request_id::RequestIds;
 use crate::signed_cards::CardSigner;
@@ -31,6 +35,8 @@ pub struct App {
     pub(crate) inner: Arc<AppState>,
     /// Which names requests may come to, on this listener.
     pub(crate) hosts: Arc<HostCheck>,
+    /// What there is on this listener.
+    pub(crate) serves: Serves,
 }
 
 pub(crate) struct AppState {
@@ -47,6 +53,26 @@ pub(crate) struct AppState {
     pub(crate) refusal_log: RefusalLog,
     /// Who may watch the health of the server now.
     pub(crate) health_watchers: Arc<Semaphore>,
+    pub(crate) open_streams: OpenStreams,
+    /// Those of all listeners but the one for figures.
+    pub(crate) connections: OpenConnections,
+    pub(crate) started: Started,
+    /// Whoever makes a backup of the store holds it.
+    pub(crate) backup_place: Arc<Semaphore>,
+}
+
+/// When the server was put together.
+pub(crate) struct Started {
+    pub(crate) time: Timestamp,
+    pub(crate) at: Instant,
+}
+
+impl Started {
+    fn now() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let time = Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
+        Self { time, at: Instant::now() }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -76,9 +102,17 @@ pub struct ServerSettings {
     pub admin: AdminAccess,
     /// The keys by which receivers verify webhooks and clients verify cards, a JWKS document; `None`: there are none.
     pub jwks: Option<String>,
+    /// Whether there are pages for people.
+    pub console: Console,
     pub card: CardSettings,
     /// `None`: cards are not signed. They are not either where `card.base` is not known.
     pub card_signer: Option<Arc<dyn CardSigner>>,
+    /// What operators are told of the server.
+    pub facts: ServerFacts,
+    /// `None`: no figures are kept, and there is no `/metrics`.
+    pub metrics: Option<Arc<Metrics>>,
+    /// `None`: nobody watches calls.
+    pub call_observer: Option<Arc<dyn CallObserver>>,
 }
 
 /// Which pages of other origins may call.
@@ -161,8 +195,12 @@ impl App {
             limits,
             refusal_log,
             health_watchers,
+            open_streams: OpenStreams::default(),
+            connections: OpenConnections::default(),
+            started: Started::now(),
+            backup_place: Arc::new(Semaphore::new(1)),
         };
-        Self { inner: Arc::new(inner), hosts }
+        Self { inner: Arc::new(inner), hosts, serves: Serves::Everything }
     }
 
     /// The same server as a listener on this address sees it.
@@ -170,7 +208,7 @@ impl App {
         let settings = &self.inner.settings;
         match address {
             Some(address) if !address.ip().to_canonical().is_loopback() => {
-                Self { inner: self.inner.clone(), hosts: Arc::new(settings.hosts_beyond_loopback.clone()) }
+                Self { hosts: Arc::new(settings.hosts_beyond_loopback.clone()), ..self.clone() }
             }
             _ => self.clone(),
         }

@@ -5,7 +5,7 @@ mod catalogue;
 use std::sync::Arc;
 
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http::{HeaderValue, Response, StatusCode, header};
 use sabir_engine::{About, Engine, Hosted, Streaming};
 use sabir_model::{
     AgentId, Call, Caller, Capabilities, Card, Error, Extension, Gateway, Interface, Provider, Skill,
@@ -17,6 +17,7 @@ use sabir_wire::{CardFormat, KnownAgents, write_card};
 use crate::app::CardSettings;
 use crate::auth::Auth;
 use crate::body::Body;
+use crate::etag::{etag_of, matches_etag};
 use crate::host::Authority;
 use crate::scheme::Scheme;
 use crate::signed_cards::{CardSigner, SignedCards};
@@ -111,8 +112,8 @@ impl Cards {
 
     /// An answer that the client may keep for a while, or has kept.
     fn cached(&self, parts: &Parts, content_type: &'static str, body: Vec<u8>) -> Response<Body> {
-        let etag = HeaderValue::try_from(format!("W/\"a2a-agents-{:016x}\"", fnv1a(&body))).ok();
-        let is_known = etag.as_ref().is_some_and(|etag| matches_etag(&parts.headers, etag));
+        let etag = etag_of("a2a-agents", &body);
+        let is_known = matches_etag(&parts.headers, &etag);
         let mut response = Response::new(if is_known { Body::empty() } else { Body::from(body) });
         if is_known {
             *response.status_mut() = StatusCode::NOT_MODIFIED;
@@ -123,9 +124,7 @@ impl Cards {
             headers.insert(header::CACHE_CONTROL, caching);
         }
         headers.insert(header::VARY, HeaderValue::from_static("A2A-Version"));
-        if let Some(etag) = etag {
-            headers.insert(header::ETAG, etag);
-        }
+        headers.insert(header::ETAG, etag);
         if !is_known {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
         }
@@ -265,20 +264,4 @@ fn union<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
         }
     }
     all
-}
-
-/// `*`, one tag or a list of them; weak comparison, as the method demands.
-fn matches_etag(headers: &HeaderMap, etag: &HeaderValue) -> bool {
-    let strong = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
-    let ours = etag.to_str().map(strong).unwrap_or_default();
-    headers
-        .get_all(header::IF_NONE_MATCH)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .any(|tag| tag.trim() == "*" || strong(tag) == ours)
-}
-
-fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

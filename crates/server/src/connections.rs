@@ -17,6 +17,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -58,8 +59,19 @@ const NEW: Duration = Duration::from_secs(1);
 /// How often to look again for a place when everybody is busy.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
+/// How many connections are open. All clones are the same number.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct OpenConnections(Arc<AtomicUsize>);
+
+impl OpenConnections {
+    pub(crate) fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 pub(crate) struct Connections {
     most: usize,
+    open: OpenConnections,
     per_peer: PeerLimit,
     in_flight: Arc<RequestsInFlight>,
     pub(crate) timeouts: Timeouts,
@@ -141,10 +153,11 @@ enum GivesWay {
 }
 
 impl Connections {
-    pub(crate) fn new(most: usize, per_peer: PeerLimit, timeouts: Timeouts) -> Arc<Self> {
+    pub(crate) fn new(most: usize, per_peer: PeerLimit, timeouts: Timeouts, open: OpenConnections) -> Arc<Self> {
         let in_flight = Arc::default();
         Arc::new(Self {
             most: most.max(1),
+            open,
             per_peer,
             in_flight,
             timeouts,
@@ -181,6 +194,7 @@ impl Connections {
             connection.end(End::Gracefully);
         }
         table.open.insert(id, connection.clone());
+        self.open.0.fetch_add(1, Ordering::Relaxed);
         Some(ConnectionSlot { connections: self.clone(), id, peer, connection })
     }
 
@@ -245,6 +259,7 @@ impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut table = lock(&self.connections.table);
         table.open.remove(&self.id);
+        self.connections.open.0.fetch_sub(1, Ordering::Relaxed);
         if !self.connections.per_peer.exempts(self.peer) {
             table.of_peers.leave(self.peer);
         }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version, header};
 use sabir_engine::Answer;
-use sabir_model::{Call, Caller, Error, Seq};
+use sabir_model::{Call, Caller, Error, Seq, TraceContext};
 use sabir_wire::grpc::{GrpcService, HealthCall, HealthMethod};
 use sabir_wire::{CardFormat, Decoded, EVENT_STREAM, Endpoint, Reply, RequestHead, Responder, Surface, locate};
 
@@ -16,17 +16,20 @@ use crate::app::App;
 use crate::auth::Peer;
 use crate::body::Body;
 use crate::budget::SMALL;
+use crate::call_observer::Observed;
 use crate::connections::Exchange;
+use crate::console::{self, Console};
 use crate::cors::{self, RequestOrigin};
 use crate::extensions::listed;
 use crate::grpc::{self, GrpcHead, trailers_of};
 use crate::host::Authority;
 use crate::incoming::{BodyLimits, BodySource, Received, RequestBody};
+use crate::metrics::{CallOrigin, CallOutcome, Serves};
 use crate::pieces::{Large, Pieces};
 use crate::request_id::{self, X_REQUEST_ID};
 use crate::stream::Frames;
 use crate::tls::PeerCertificate;
-use crate::{admin, auth, encoded_tasks, extensions, home, host, operations};
+use crate::{admin, auth, encoded_tasks, extensions, home, host, metrics, openapi, operations};
 
 /// The number of the first frame of a gRPC stream.
 const FIRST_EVENT_ID: HeaderName = HeaderName::from_static("first-event-id");
@@ -48,8 +51,10 @@ impl App {
             }
             None => (None, Peer::default()),
         };
-        let mut asking = Asking { body: RequestBody::new(&parts, incoming), exchange, peer };
+        let body = RequestBody::new(&parts, incoming);
+        let mut asking = Asking { body, exchange, peer, observed: Observed::default() };
         let mut response = match self.host_of(&parts) {
+            Ok(_) if self.serves == Serves::Metrics => self.answer_scraper(&parts).await,
             Ok(host) => self.for_origin(&parts, &mut asking, host).await,
             Err(error) => {
                 let head = head_of(&parts);
@@ -79,7 +84,11 @@ impl App {
         if let Some(grpc) = GrpcHead::of(&parts) {
             response = grpc.finish(response);
         }
-        let Asking { body, exchange, .. } = asking;
+        if let Some(metrics) = &self.inner.settings.metrics {
+            metrics.count_response(response.status());
+        }
+        let Asking { body, exchange, mut observed, .. } = asking;
+        observed.responded(response.status());
         body.drain_aside();
         match exchange {
             Some(exchange) => response.map(|body| body.of(exchange)),
@@ -128,10 +137,19 @@ impl App {
             RequestHead { extensions: requested.as_deref(), trace_state: trace_state.as_deref(), ..head_of(parts) };
         let app = &*self.inner;
         if home::is_wanted(parts) {
-            return home::page(&app.engine);
+            return home::page(&app.engine, app.settings.console);
+        }
+        if let (Some(below), Console::Served) = (console::path_below_base(parts.uri.path()), app.settings.console) {
+            return console::answer(parts, below);
         }
         if let Some(below) = admin::path_below_base(parts.uri.path()) {
             return self.admin(parts, below, admin::Source { origin, host, peer: &asking.peer }).await;
+        }
+        if let Some(metrics) = app.settings.metrics.as_deref().filter(|_| parts.uri.path() == metrics::PATH) {
+            return self.metrics(metrics, parts, admin::Source { origin, host, peer: &asking.peer }).await;
+        }
+        if parts.uri.path() == openapi::PATH {
+            return openapi::answer(parts, &app.cards.base(parts, host), &app.settings.facts.version, &app.auth);
         }
         if let Some(document) = app.settings.jwks.as_deref().filter(|_| parts.uri.path() == operations::JWKS_PATH) {
             return operations::public_document(&parts.method, document);
@@ -166,16 +184,21 @@ impl App {
             },
             located => located,
         };
+        if let (Some(observer), Surface::Call(_)) = (&app.settings.call_observer, &located) {
+            let trace = head.trace_parent.and_then(|parent| TraceContext::parse(parent, head.trace_state));
+            asking.observed = Observed::begin(&**observer, parts, trace, asking.peer.address);
+        }
         if let RequestOrigin::Refused = origin
             && let Surface::Call(_) | Surface::GrpcService(_) = &located
         {
             let why = "pages of this origin may not call; allow it with server.cors_origins";
-            return self.refuse(parts, &located.responder(&head), &Error::Forbidden(why.into()));
+            let error = Error::Forbidden(why.into());
+            return self.refuse_call(parts, &mut asking.observed, &located.responder(&head), &error);
         }
         // Before the body is read, and before anything is said of what is at this path.
         let caller = match self.admitted_caller(parts, &asking.peer).await {
             Ok(caller) => caller,
-            Err(error) => return self.refuse(parts, &located.responder(&head), &error),
+            Err(error) => return self.refuse_call(parts, &mut asking.observed, &located.responder(&head), &error),
         };
         let agents = self.visible_agents(Some(&caller));
         let located = if app.hides_agents { locate(&head, &agents) } else { located };
@@ -201,7 +224,7 @@ impl App {
         };
         let deadline = match grpc.map_or(Ok(None), |_| grpc::deadline(&parts.headers)) {
             Ok(deadline) => deadline,
-            Err(error) => return self.refuse(parts, &endpoint.responder(&head), &error),
+            Err(error) => return self.refuse_call(parts, &mut asking.observed, &endpoint.responder(&head), &error),
         };
         let receiving = self.receive(parts, asking, grpc.as_ref(), app.settings.body_limit);
         let received = match deadline {
@@ -210,10 +233,12 @@ impl App {
         };
         let body = match received.and_then(|body| self.weigh(&endpoint, body)) {
             Ok(body) => body,
-            Err(error) => return self.refuse(parts, &endpoint.responder(&head), &error),
+            Err(error) => return self.refuse_call(parts, &mut asking.observed, &endpoint.responder(&head), &error),
         };
-        let Decoded { call, responder } = endpoint.decode(&head, &body, app.settings.compat, &agents);
+        let Decoded { mut call, responder } = endpoint.decode(&head, &body, app.settings.compat, &agents);
         let responder = responder.into_owned();
+        let observed = &mut asking.observed;
+        observed.decoded(&responder, &mut call);
         if let (Ok(Call::ExtendedCard { agent }), Endpoint::Grpc(route)) = (&call, &endpoint)
             && route.asks_for_public_card()
             && !app.auth.is_required()
@@ -221,36 +246,36 @@ impl App {
             let card = app.cards.public(&app.cards.base(parts, host), agent.as_ref());
             return response_of(responder.reply(&Answer::Card(Box::new(card))));
         }
-        // A call may take hours; what it was read from is not needed any more.
-        drop(body);
-        self.answer_call(parts, host, caller, call, responder, deadline).await
-    }
-
-    async fn answer_call(
-        &self,
-        parts: &Parts,
-        host: Option<Authority<'_>>,
-        caller: Caller,
-        call: Result<Call, Error>,
-        responder: Responder<'static>,
-        deadline: Option<tokio::time::Instant>,
-    ) -> Response<Body> {
-        let app = &*self.inner;
         if let Ok(Call::ExtendedCard { agent }) = &call
             && app.auth.is_required()
         {
             return match app.cards.extended(&caller, &app.cards.base(parts, host), agent.as_ref()) {
                 Ok(card) => response_of(responder.reply(&Answer::Card(Box::new(card)))),
-                Err(error) => self.refuse(parts, &responder, &error),
+                Err(error) => self.refuse_call(parts, observed, &responder, &error),
             };
         }
-        let Some(time) = deadline else { return self.call(parts, caller, call, responder, None).await };
+        // A call may take hours; what it was read from is not needed any more.
+        drop(body);
+        self.answer_call(parts, observed, caller, call, responder, deadline).await
+    }
+
+    async fn answer_call(
+        &self,
+        parts: &Parts,
+        observed: &mut Observed,
+        caller: Caller,
+        call: Result<Call, Error>,
+        responder: Responder<'static>,
+        deadline: Option<tokio::time::Instant>,
+    ) -> Response<Body> {
+        let Some(time) = deadline else { return self.call(parts, observed, caller, call, responder, None).await };
         if time <= tokio::time::Instant::now() {
-            return self.refuse(parts, &responder, &Error::DeadlineExceeded);
+            return self.refuse_call(parts, observed, &responder, &Error::DeadlineExceeded);
         }
         // The call ends then; the task goes on.
-        let called = tokio::time::timeout_at(time, self.call(parts, caller, call, responder.clone(), deadline)).await;
-        called.unwrap_or_else(|_| self.refuse(parts, &responder, &Error::DeadlineExceeded))
+        let called = self.call(parts, observed, caller, call, responder.clone(), deadline);
+        let called = tokio::time::timeout_at(time, called).await;
+        called.unwrap_or_else(|_| self.refuse_call(parts, observed, &responder, &Error::DeadlineExceeded))
     }
 
     /// The health service, which everybody may ask.
@@ -339,6 +364,7 @@ impl App {
     async fn call(
         &self,
         parts: &Parts,
+        observed: &mut Observed,
         caller: Caller,
         call: Result<Call, Error>,
         mut responder: Responder<'static>,
@@ -347,23 +373,35 @@ impl App {
         let app = &*self.inner;
         let call = match call {
             Ok(call) => call,
-            Err(error) => return self.refuse(parts, &responder, &error),
+            Err(error) => return self.refuse_call(parts, observed, &responder, &error),
         };
+        let origin = CallOrigin::of(&responder);
         let active = extensions::active(&parts.headers, |uri| app.cards.declares(&call, uri));
         // What has been done is not refused for want of memory: its caller would do it again.
         let patience = match call {
             Call::Send(_) | Call::Cancel(_) => app.settings.timeouts.reply * 2,
             _ => Duration::ZERO,
         };
-        let answered = match app.engine.call(&caller, call).await {
+        let answered = app.engine.call(&caller, call).await;
+        if let Ok(answer) = &answered {
+            observed.answered(answer);
+        }
+        let answered = match answered {
             Ok(Answer::Stream(subscription)) => {
                 responder = responder.for_birth(subscription.born());
                 let first = subscription.first_number();
-                let frames =
-                    Frames::new(subscription, responder.clone(), app.encoded_tasks.clone(), app.settings.keep_alive);
-                let mut frames = frames.until(deadline);
-                let begun = if patience.is_zero() { frames.begin() } else { Ok(()) };
-                begun.map(|()| stream_response(&responder, first, Body::stream(frames.into_stream())))
+                let (tasks, keep_alive) = (app.encoded_tasks.clone(), app.settings.keep_alive);
+                let open = app.open_streams.enter();
+                let frames = Frames::new(subscription, responder.clone(), tasks, keep_alive, open);
+                observed.responded(StatusCode::OK);
+                let mut frames = frames.until(deadline).of(std::mem::take(observed));
+                match if patience.is_zero() { frames.begin() } else { Ok(()) } {
+                    Ok(()) => Ok(stream_response(&responder, first, Body::stream(frames.into_stream()))),
+                    Err(error) => {
+                        *observed = frames.into_observed();
+                        Err(error)
+                    }
+                }
             }
             Ok(answer) => match responder.check_fit(&answer) {
                 Ok(()) => self.whole(&responder, &answer, patience).await,
@@ -373,8 +411,11 @@ impl App {
         };
         let mut response = match answered {
             Ok(response) => response,
-            Err(error) => return self.refuse(parts, &responder, &error),
+            Err(error) => return self.refuse_call(parts, observed, &responder, &error),
         };
+        if let Some(metrics) = &app.settings.metrics {
+            metrics.count_call(origin, CallOutcome::Done);
+        }
         if let Some(active) = active {
             extensions::tell(&active, &parts.headers, response.headers_mut());
         }
@@ -428,7 +469,23 @@ impl App {
         Ok(response)
     }
 
+    fn refuse_call(
+        &self,
+        parts: &Parts,
+        observed: &mut Observed,
+        responder: &Responder<'_>,
+        error: &Error,
+    ) -> Response<Body> {
+        observed.refused(responder, error);
+        self.refuse(parts, responder, error)
+    }
+
     pub(crate) fn refuse(&self, parts: &Parts, responder: &Responder<'_>, error: &Error) -> Response<Body> {
+        if let Some(metrics) = &self.inner.settings.metrics {
+            let is_ours = matches!(error, Error::Internal(_));
+            let outcome = if is_ours { CallOutcome::Failed } else { CallOutcome::Refused };
+            metrics.count_call(CallOrigin::of(responder), outcome);
+        }
         let mut response = response_of(responder.error_reply(error));
         if let Error::Internal(source) = error {
             let id = self.inner.request_ids.name(&parts.headers);
@@ -445,6 +502,7 @@ struct Asking {
     body: RequestBody,
     exchange: Option<Exchange>,
     peer: Peer,
+    observed: Observed,
 }
 
 /// What is known of a request by the connection that it came on.

@@ -5,6 +5,7 @@ use http::{HeaderValue, Method, Response, header};
 use sabir_engine::Engine;
 
 use crate::body::Body;
+use crate::console::Console;
 
 /// Whether a browser asks for a page. Clients of the protocol ask for JSON, or do not say.
 pub(crate) fn is_wanted(parts: &Parts) -> bool {
@@ -14,7 +15,7 @@ pub(crate) fn is_wanted(parts: &Parts) -> bool {
         && parts.headers.get_all(header::ACCEPT).iter().any(accepts)
 }
 
-pub(crate) fn page(engine: &Engine) -> Response<Body> {
+pub(crate) fn page(engine: &Engine, console: Console) -> Response<Body> {
     let default = engine.default_agent();
     let mut agents = String::new();
     for agent in engine.agents().filter(|agent| agent.is_listed) {
@@ -26,7 +27,14 @@ pub(crate) fn page(engine: &Engine) -> Response<Body> {
             escaped(&about.description)
         );
     }
-    let mut response = Response::new(Body::from(PAGE.replace("AGENTS", &agents).into_bytes()));
+    let console = match console {
+        Console::Served => {
+            "<li><a href=\"console\">The console</a>: tasks as they run, questions to answer, agents to try.</li>\n"
+        }
+        Console::Off => "",
+    };
+    let page = PAGE.replace("CONSOLE", console).replace("AGENTS", &agents);
+    let mut response = Response::new(Body::from(page.into_bytes()));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
@@ -49,12 +57,11 @@ body { font: 1rem/1.5 system-ui, sans-serif; max-width: 40rem; margin: 3rem auto
 li { margin-bottom: .75rem }
 </style>
 <h1>Sabir</h1>
-<p>This is a server for AI agents. Other agents and programs call it by the A2A (Agent2Agent) protocol; there is nothing to click
-here. Its agents:</p>
+<p>This is a server for AI agents. Other agents and programs call it by the A2A (Agent2Agent) protocol. Its agents:</p>
 <ul>
 AGENTS</ul>
 <ul>
-<li><a href=".well-known/agent-card.json">The card of this server</a>: what clients read first.</li>
+CONSOLE<li><a href=".well-known/agent-card.json">The card of this server</a>: what clients read first.</li>
 <li><a href="readyz">Whether it can take work.</a></li>
 </ul>
 </html>

@@ -20,11 +20,12 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::App;
 use crate::body::Body;
-use crate::connections::{ConnectionSlot, Connections, End, Protocol};
+use crate::connections::{ConnectionSlot, Connections, End, OpenConnections, Protocol};
 use crate::exchange::Connected;
 use crate::gathered_writes::GatheredWrites;
 use crate::incoming::BodySource;
 use crate::log_limit::LogLimit;
+use crate::metrics::Serves;
 use crate::pieces::PIECE;
 use crate::progress::Streams;
 use crate::scheme::Scheme;
@@ -45,6 +46,9 @@ const UNREAD_REQUEST: u64 = 64 * 1024;
 const UNREAD_FOR: Duration = Duration::from_secs(1);
 /// So many connections are told at the same time that they are too many.
 const REFUSALS: usize = 64;
+
+/// So many connections has the listener for figures, beside all others: it answers when the others are full.
+const SCRAPERS: usize = 64;
 
 /// Addresses that are bound and not served yet.
 pub struct Listeners {
@@ -85,7 +89,11 @@ impl Listeners {
     /// Serves until `closing` turns true, and then until the connections have ended, at most for `linger`.
     pub async fn serve(self, app: App, closing: watch::Receiver<bool>, linger: Duration) {
         let settings = &app.inner.settings;
-        let connections = Connections::new(settings.max_connections, settings.per_peer.clone(), settings.timeouts);
+        let (most, open) = match app.serves {
+            Serves::Everything => (settings.max_connections, app.inner.connections.clone()),
+            Serves::Metrics => (SCRAPERS, OpenConnections::default()),
+        };
+        let connections = Connections::new(most, settings.per_peer.clone(), settings.timeouts, open);
         let refusing = Arc::new(Semaphore::new(REFUSALS));
         let mut accepting = JoinSet::new();
         for listener in self.listeners {

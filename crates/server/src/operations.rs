@@ -13,7 +13,15 @@ pub(crate) fn alive() -> Response<Body> {
 
 pub(crate) async fn ready(engine: &Engine) -> Response<Body> {
     match engine.health().await {
-        Health::Ready => answer(StatusCode::OK, r#"{"status":"ready"}"#.into()),
+        Health::Ready => answer(
+            StatusCode::OK,
+            match engine.hears_nodes() {
+                None => r#"{"status":"ready"}"#,
+                Some(true) => r#"{"status":"ready","nodes":"heard at once"}"#,
+                Some(false) => r#"{"status":"ready","nodes":"polled"}"#,
+            }
+            .into(),
+        ),
         Health::Stopping => answer(StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"stopping"}"#.into()),
         Health::StoreDown(reason) => {
             tracing::warn!(reason, "the store cannot be used");

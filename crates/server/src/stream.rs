@@ -17,8 +17,10 @@ use sabir_wire::grpc::GrpcStatus;
 use tokio::time::{Instant, Sleep};
 
 use crate::budget::SMALL;
+use crate::call_observer::Observed;
 use crate::encoded_tasks::{EncodedTasks, is_large};
 use crate::grpc::trailers_of;
+use crate::open_streams::OpenStream;
 use crate::pieces::{Large, PIECE, Pieces};
 
 /// How often a stream looks whether there is memory again.
@@ -43,6 +45,9 @@ pub(crate) struct Frames {
     deadline: Option<Pin<Box<Sleep>>>,
     /// What is said behind the last frame, where the binding has something there.
     end: Option<GrpcStatus>,
+    _open: OpenStream,
+    /// The call of the stream ends with it.
+    observed: Observed,
 }
 
 impl Frames {
@@ -51,6 +56,7 @@ impl Frames {
         responder: Responder<'static>,
         encoded_tasks: Arc<EncodedTasks>,
         keep_alive: Duration,
+        open: OpenStream,
     ) -> Self {
         let end = responder.end_status(None);
         Self {
@@ -66,6 +72,8 @@ impl Frames {
             is_over: false,
             deadline: None,
             end,
+            _open: open,
+            observed: Observed::default(),
         }
     }
 
@@ -74,10 +82,24 @@ impl Frames {
         Self { deadline: deadline.map(|deadline| Box::pin(tokio::time::sleep_until(deadline))), ..self }
     }
 
+    /// The stream of this call.
+    pub(crate) fn of(self, observed: Observed) -> Self {
+        Self { observed, ..self }
+    }
+
+    /// The call of a stream that is not sent.
+    pub(crate) fn into_observed(self) -> Observed {
+        self.observed
+    }
+
     /// Makes the first frame, if it is large and there already, so that a caller for whom there is no memory can still be
     /// told so by a status.
     pub(crate) fn begin(&mut self) -> Result<(), Error> {
-        match self.subscription.next().now_or_never() {
+        let batch = self.subscription.next().now_or_never();
+        if let Some(Some(Ok(batch))) = &batch {
+            self.observed.shows(batch);
+        }
+        match batch {
             Some(Some(Ok(Batch::Snapshot(task)))) => {
                 self.snapshot = Some(task);
                 self.show_snapshot()
@@ -109,6 +131,7 @@ impl Frames {
         loop {
             if self.deadline.as_ref().is_some_and(|deadline| deadline.deadline() <= Instant::now()) {
                 self.is_over = true;
+                self.observed.failed(&Error::DeadlineExceeded);
                 self.end = self.end.take().and(self.responder.end_status(Some(&Error::DeadlineExceeded)));
                 return None;
             }
@@ -137,13 +160,18 @@ impl Frames {
             }
             tokio::select! {
                 biased;
-                batch = self.subscription.next() => match batch {
-                    // What may still happen to the task is for the next subscriber.
-                    None => self.is_over = true,
-                    Some(Ok(Batch::Snapshot(task))) => self.snapshot = Some(task),
-                    Some(Ok(Batch::Events(entries))) => self.pending = entries.into_iter(),
-                    Some(Err(error)) => return Some(self.break_off(&error)).filter(|frame| !frame.is_empty()),
-                },
+                batch = self.subscription.next() => {
+                    if let Some(Ok(batch)) = &batch {
+                        self.observed.shows(batch);
+                    }
+                    match batch {
+                        // What may still happen to the task is for the next subscriber.
+                        None => self.is_over = true,
+                        Some(Ok(Batch::Snapshot(task))) => self.snapshot = Some(task),
+                        Some(Ok(Batch::Events(entries))) => self.pending = entries.into_iter(),
+                        Some(Err(error)) => return Some(self.break_off(&error)).filter(|frame| !frame.is_empty()),
+                    }
+                }
                 () = &mut self.quiet => {
                     let is_quiet = self.is_quiet();
                     self.quiet.as_mut().reset(self.wrote + self.keep_alive);
@@ -228,6 +256,7 @@ impl Frames {
     fn break_off(&mut self, error: &Error) -> Bytes {
         tracing::warn!(task = %self.subscription.task(), %error, "a stream broke off");
         self.is_over = true;
+        self.observed.failed(error);
         self.end = self.responder.end_status(Some(error));
         let mut out = Vec::new();
         self.responder.write_error_frame(error, &mut out);
@@ -263,6 +292,7 @@ mod tests {
 
     use super::*;
     use crate::budget::Budget;
+    use crate::open_streams::OpenStreams;
 
     struct Demo;
 
@@ -291,7 +321,8 @@ mod tests {
             tokio::task::yield_now().await;
         }
         let encoded_tasks = EncodedTasks::new(Budget::new(usize::MAX));
-        let frames = Frames::new(subscription, responder.into_owned(), encoded_tasks, Duration::from_secs(60));
+        let open = OpenStreams::default().enter();
+        let frames = Frames::new(subscription, responder.into_owned(), encoded_tasks, Duration::from_secs(60), open);
         frames
             .into_stream()
             .map(|frame| frame.into_data().expect("server-sent events have no trailers"))

@@ -5,7 +5,7 @@ use std::fmt;
 use http::StatusCode;
 use sabir_engine::{Delivery, DeliveryKind, Engine};
 use sabir_model::Caller;
-use sabir_wire::excerpt;
+use sabir_wire::{excerpt, query_parameters, query_value};
 use serde::Serialize;
 
 use super::{AdminRefusal, AdminReply, DEFAULT_LIMIT, after_number, limit_number, whole_number};
@@ -172,6 +172,45 @@ pub(super) async fn retry(engine: &Engine, caller: &Caller, id: &str) -> Result<
     Ok(AdminReply::new(StatusCode::ACCEPTED, &Changed { id }))
 }
 
+/// How many deliveries are tried again.
+#[derive(Serialize)]
+struct Retried {
+    retried: u64,
+}
+
+pub(super) async fn retry_all(
+    engine: &Engine,
+    caller: &Caller,
+    query: Option<&str>,
+) -> Result<AdminReply, AdminRefusal> {
+    let (kind, url) = retry_query(query)?;
+    let retried = engine.retry_deliveries(caller, kind, url.as_deref()).await?;
+    tracing::info!(retried, "an operator asked to try deliveries again");
+    Ok(AdminReply::new(StatusCode::ACCEPTED, &Retried { retried }))
+}
+
+/// Those that were given up, unless it says otherwise, and of all receivers, unless it names a URL that theirs begin with.
+fn retry_query(query: Option<&str>) -> Result<(DeliveryKind, Option<String>), AdminRefusal> {
+    let (mut kind, mut url) = (None, None);
+    for (name, value) in query_parameters(query) {
+        let value = query_value(value)
+            .ok_or_else(|| AdminRefusal::invalid(format!("the value of {} is not encoded well", excerpt(name))))?;
+        let is_first = match name {
+            "state" => kind.replace(state(&value)?).is_none(),
+            "url" if value.is_empty() => return Err(AdminRefusal::invalid("url must not be empty")),
+            "url" => url.replace(value.into_owned()).is_none(),
+            _ => {
+                let name = excerpt(name);
+                return Err(AdminRefusal::invalid(format!("there is no parameter {name}; known: state, url")));
+            }
+        };
+        if !is_first {
+            return Err(AdminRefusal::invalid(format!("{name} is given twice")));
+        }
+    }
+    Ok((kind.unwrap_or(DeliveryKind::GivenUp), url))
+}
+
 pub(super) async fn discard(engine: &Engine, caller: &Caller, id: &str) -> Result<AdminReply, AdminRefusal> {
     let DeliveryId { kind, number } = DeliveryId::parse(id)?;
     if !engine.drop_delivery(caller, kind, number).await? {
@@ -223,6 +262,25 @@ mod tests {
                     );
                 }
             }
+        }
+    }
+
+    #[test]
+    fn which_deliveries_are_tried_again() {
+        for (query, expected) in [
+            (None, "GivenUp None"),
+            (Some("state=pending&url=https%3A%2F%2Fa%2F"), "Pending Some(\"https://a/\")"),
+            (Some("state=dead"), "state must be pending or given-up"),
+            (Some("url="), "url must not be empty"),
+            (Some("url=a&url=b"), "url is given twice"),
+            (Some("url=%zz"), "the value of url is not encoded well"),
+            (Some("task=t"), "there is no parameter task; known: state, url"),
+        ] {
+            let told = match retry_query(query) {
+                Ok((kind, url)) => format!("{kind:?} {url:?}"),
+                Err(refusal) => detail(refusal),
+            };
+            assert_eq!(told, expected, "{query:?}");
         }
     }
 

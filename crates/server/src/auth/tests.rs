@@ -195,7 +195,7 @@ async fn tokens_of_issuers_and_of_the_file_are_taken_side_by_side() {
 fn metadata_lists_scopes_as_the_issuer_calls_them() {
     let provider = Arc::new(OidcProvider::new("https://idp.example"));
     for (names, expected) in [
-        (&[][..], r#"["run","read","approve","admin"]"#),
+        (&[][..], r#"["run","read","approve","admin","metrics"]"#),
         (&[("a2a.look", "read"), ("a2a.run", "run")], r#"["a2a.look","a2a.run"]"#),
     ] {
         let mut settings = jwt::JwtSettings::new(provider.issuer.clone(), AUDIENCE);

@@ -90,7 +90,8 @@ async fn wrong_admin_calls_are_refused_plainly() {
     for (verb, path, status, expected) in [
         ("GET", "", 404, "there is nothing at /admin/v1"),
         ("GET", "/", 404, "there is nothing at /admin/v1/"),
-        ("GET", "/tasks", 404, "there is nothing at /admin/v1/tasks"),
+        ("GET", "/task", 404, "there is nothing at /admin/v1/task"),
+        ("GET", "/tasks?stat=working", 400, "there is no parameter stat"),
         ("GET", "/deliveries/p1/retry/now", 404, "there is nothing at"),
         ("GET", "/deliveries?state=all", 400, "state must be pending or given-up"),
         ("GET", "/deliveries?limit=100000", 400, "limit must be between 1 and 1000"),

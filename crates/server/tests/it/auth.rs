@@ -90,7 +90,7 @@ async fn what_everybody_may_see_needs_no_credential() {
     assert_eq!(
         metadata,
         json!({"resource": "http://localhost/a2a/jsonrpc", "resource_name": "Sabir",
-            "scopes_supported": ["run", "read", "approve", "admin"], "bearer_methods_supported": ["header"]})
+            "scopes_supported": ["run", "read", "approve", "admin", "metrics"], "bearer_methods_supported": ["header"]})
     );
     assert_eq!(ask(served.address, "POST", "/.well-known/oauth-protected-resource", &[], "{}").await.status, 405);
 }

@@ -2,7 +2,9 @@
 
 mod admin;
 mod auth;
+mod backup;
 mod connections;
+mod console;
 mod http2;
 mod limits;
 mod memory;
@@ -19,8 +21,8 @@ use sabir_agents::DemoAgent;
 use sabir_engine::{Builder, Hosted, Inputs};
 use sabir_model::AgentId;
 use sabir_server::{
-    AdminAccess, App, AuthSettings, CardSettings, CatalogueAccess, CorsSettings, HostCheck, Listeners, PeerLimit,
-    RequestLimits, ServerSettings, Timeouts, Tls, TrustedProxies,
+    AdminAccess, App, AuthSettings, CardSettings, CatalogueAccess, Console, CorsSettings, HostCheck, Listeners,
+    PeerLimit, RequestLimits, ServerFacts, ServerSettings, Timeouts, Tls, TrustedProxies,
 };
 use sabir_store::MemoryStore;
 use sabir_wire::{CardFormat, Compat};
@@ -85,8 +87,12 @@ async fn serve_all(
         limits: RequestLimits::default(),
         admin: AdminAccess::Loopback,
         jwks: None,
+        console: Console::Served,
         card,
         card_signer: None,
+        facts: ServerFacts::default(),
+        metrics: None,
+        call_observer: None,
     });
     let listeners = Listeners::bind(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
     let listeners = match tls {

@@ -35,6 +35,6 @@ fn own_scope<'a>(name: &'a str, settings: &'a JwtSettings) -> Option<&'a str> {
     // `run:coder` is for one agent alone. An admin sees all agents; there is no smaller one.
     let (scope, agent) = name.split_once(':').map_or((name, None), |(scope, agent)| (scope, Some(agent)));
     let is_ours = settings.own_scopes.iter().any(|own| own == scope);
-    let fits = agent.is_none_or(|agent| scope != "admin" && is_path_segment(agent));
+    let fits = agent.is_none_or(|agent| !["admin", "metrics"].contains(&scope) && is_path_segment(agent));
     (is_ours && fits).then_some(name)
 }

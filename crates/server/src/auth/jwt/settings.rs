@@ -8,7 +8,7 @@ use sabir_model::scope;
 use super::algorithm::JwtAlgorithm;
 
 /// The scopes that Sabir knows by itself.
-pub const OWN_SCOPES: [&str; 4] = [scope::RUN, scope::READ, scope::APPROVE, scope::ADMIN];
+pub const OWN_SCOPES: [&str; 5] = [scope::RUN, scope::READ, scope::APPROVE, scope::ADMIN, scope::METRICS];
 
 /// One issuer whose tokens are accepted.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,0 +1,283 @@
+// One task: its life as a timeline, what is known of it, and what one can do with it.
+
+import { Failure, agents, asRow, cancelTask, json, lastEvent, readTask, taskFacts, webhooksOf } from './api.js';
+import { emptyBox, failureBox, showDialog, skeleton } from './boxes.js';
+import { commandLine, copyButton } from './clipboard.js';
+import { announce, button, confirmButton, fill, h, setText } from './dom.js';
+import { ago, bytes, count, firstLine, plural, short, span } from './format.js';
+import { showFrames } from './frames.js';
+import { pageKeys } from './keys.js';
+import { artifactDownload, costOf, costText, renderParts, sizeOf } from './parts.js';
+import { questionCard } from './question.js';
+import { sendForm } from './send_form.js';
+import { copyMenu, followRequest } from './snippets.js';
+import { badge, isOver, isWaiting, ofA2a } from './state.js';
+import { Timeline } from './timeline.js';
+import { bubble } from './timeline_rows.js';
+
+/** A task with more than this is read whole only when somebody asks for it. */
+const MOST_BYTES = 64_000_000;
+
+export function open({ id, query, main, signal, href, go, title }) {
+  const known = { id, state: '' };
+  // The agent becomes known after the page is there.
+  const sameContext = { get agent() { return known.agent; }, get context() { return known.context; } };
+  const thisTask = { get agent() { return known.agent; }, get context() { return known.context; }, task: id };
+  let whole = null;
+  const path = `/tasks/${encodeURIComponent(id)}`;
+  const state = badge('');
+  const heading = h('h1', short(id));
+  const about = h('p.sub', h('code.id', id), copyButton(id));
+  const cancel = confirmButton('Cancel', 'Yes, cancel it', async () => {
+    try {
+      show(asRow(await cancelTask(id)));
+      announce('Canceled');
+    } catch (failure) {
+      fill(notice, h('p.error-line', `Not canceled: ${failure.message}.`));
+    }
+  }, { title: 'Cancel this task (c)' });
+  const raw = (number) => showFrames(id, timeline.total, number, (at) => {
+    const url = new URL(location);
+    if (at) url.searchParams.set('raw', at);
+    else url.searchParams.delete('raw');
+    history.replaceState(null, '', url);
+  });
+  const actions = h('div.actions', cancel, button('Raw frames', () => raw(Math.max(1, timeline.total - 9)), { title: 'Frames in every dialect (r)' }),
+    copyMenu(() => followRequest(id, 0)));
+  const notice = h('div', { role: 'alert' });
+  const facts = h('aside.facts', { 'aria-label': 'Facts' }, skeleton(8));
+  const composer = h('section.composer');
+  const hooks = {
+    from: (number) => href(`${path}?from=${number}`), raw: (number) => href(`${path}?raw=${number}`),
+    goTo: (number) => go(`${path}?from=${number}`), artifact: showArtifact, onEvent, onRows,
+    // Admin calls know how long a task is; without them the server is asked for an event that cannot be there.
+    total: async () => (await taskFacts(id))?.events ?? lastEvent(id, signal),
+    onError: (failure) => fill(notice, failureBox(failure, () => go(location.pathname.slice(href('').length) + location.search, true))),
+  };
+  const timeline = new Timeline(id, signal, hooks);
+  timeline.list.addEventListener('click', (event) => {
+    const link = event.target.closest('[data-raw]');
+    if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    event.stopPropagation();
+    raw(Number(link.dataset.raw));
+  });
+  fill(main, h('header.page.task', h('div', h('a.crumb', { href: href('/tasks') }, 'Tasks'), h('div.line', state, heading), about), actions), notice,
+    h('div.task-grid', h('div', timeline.element, composer), facts));
+
+  pageKeys([
+    ['c', 'Cancel this task', () => cancel.ask()], ['y', 'Answer yes', () => openCard()?.yes()], ['n', 'Answer no', () => openCard()?.no()],
+    ['m', 'Write a message', () => main.querySelector('.question textarea, #message')?.focus()], ['r', 'Raw frames', () => raw(Math.max(1, timeline.total - 9))],
+    ['f', 'Follow the end', () => timeline.toEnd()],
+    ['x', 'Fold or unfold tool calls', () => {
+      const all = [...timeline.list.querySelectorAll('details')];
+      const isOpen = all.some((details) => details.open);
+      for (const details of all) details.open = !isOpen;
+    }],
+  ]);
+
+  const openCard = () => main.querySelector('.question');
+  const from = Number(query.get('from')) || undefined;
+  const asked = taskFacts(id);
+  const opening = Promise.resolve(asked).catch(() => null).then((admin) => timeline.open(from, admin?.events));
+  opening.then(() => {
+    if (query.get('raw')) raw(Number(query.get('raw')));
+  }, (failure) => {
+    if (signal.aborted) return;
+    if (failure.status === 404) {
+      fill(main, emptyBox('There is no such task', h('p', 'No task that you may see has the id ', h('code', id), '. It may have been deleted by retention.'),
+        h('p', h('a', { href: href('/tasks') }, 'All tasks'))));
+    } else hooks.onError(failure);
+  });
+  read(asked);
+  const clock = setInterval(showDuration, 1000);
+  signal.addEventListener('abort', () => clearInterval(clock));
+
+  /** What the admin calls know, then the whole task. */
+  async function read(asked = taskFacts(id)) {
+    try {
+      const admin = await asked;
+      if (signal.aborted) return;
+      if (admin) show(admin);
+      if (!(admin?.bytes > MOST_BYTES)) await readWhole();
+      if (!known.agent) await findAgent();
+      if (!signal.aborted) showFacts();
+    } catch (failure) {
+      if (!signal.aborted && failure.status !== 404 && failure.status !== 0) hooks.onError(failure);
+    }
+  }
+
+  async function readWhole() {
+    whole = await readTask(id, signal);
+    const row = asRow(whole);
+    show({ ...row, agent: known.agent, message: row.message || known.message });
+    showAnswers();
+    return whole;
+  }
+
+  /** A2A does not say whose task it is; the agent's own list does. */
+  async function findAgent() {
+    const all = await agents();
+    if (all.length === 1) return show({ agent: all[0].id });
+    for (const { id: agent } of all) {
+      const page = await json(`agents/${encodeURIComponent(agent)}/tasks?contextId=${encodeURIComponent(known.context)}&pageSize=100&historyLength=0`);
+      if (page.tasks.some((task) => task.id === id)) return show({ agent });
+    }
+  }
+
+  function show(next) {
+    const before = known.state;
+    for (const [name, value] of Object.entries(next)) if (value !== undefined) known[name] = value;
+    state.show(known.state);
+    cancel.hidden = !known.state || isOver(known.state);
+    const words = firstLine(known.message) || short(id);
+    setText(heading, words);
+    heading.title = known.message ?? '';
+    title(`${known.state ? `${known.state}: ` : ''}${words.slice(0, 60)}`);
+    if (before !== known.state) {
+      if (before) announce(`The task is ${known.state}`);
+      showComposer();
+    }
+    showFacts();
+  }
+
+  function onEvent(event) {
+    const status = (event.statusUpdate ?? event.task)?.status;
+    if (!status) return;
+    const before = known.state;
+    show({ state: ofA2a(status.state), statusTime: status.timestamp });
+    // What callers have said is in the history, not among the events.
+    if (isWaiting(before) || isOver(known.state)) refresh();
+  }
+
+  let refreshing;
+  function refresh() {
+    clearTimeout(refreshing);
+    refreshing = setTimeout(() => signal.aborted || read(), 150);
+  }
+
+  function onRows() {
+    const last = timeline.lastStatusRow();
+    timeline.fillIn((row) => {
+      if (!row.close) return;
+      const isAsked = row === last && isWaiting(row.state) && !isOver(known.state);
+      if (isAsked && !row.card) {
+        row.card = questionCard(row.message, Object.assign(Object.create(thisTask), { isAuth: row.state === 'auth-required' }), refresh);
+        fill(row.body, row.card);
+      } else if (!isAsked && row.card) {
+        row.card = null;
+        row.close();
+      }
+    });
+    showAnswers();
+    const unseen = isWaiting(known.state) && timeline.isDetached;
+    if (unseen !== composer.classList.contains('unseen-question')) showComposer();
+    showFacts();
+  }
+
+  /** What callers have answered stands below the question it followed. */
+  function showAnswers() {
+    if (!whole) return;
+    const after = new Map();
+    let anchor = null;
+    for (const message of whole.history ?? []) {
+      if (message.role !== 'ROLE_USER') anchor = message.messageId;
+      else after.set(anchor, [...(after.get(anchor) ?? []), message]);
+    }
+    timeline.fillIn((row) => {
+      const messages = row.kind === 'created' ? (after.get(null) ?? []).filter((message) => !row.messages.has(message.messageId)) : row.messageId && after.get(row.messageId);
+      if (!messages?.length || row.card || row.attached === messages.length) return;
+      row.attached = messages.length;
+      row.node.querySelector('.attached')?.remove();
+      row.node.querySelector('.content').append(h('div.attached', messages.map(bubble)));
+    });
+  }
+
+  let composed;
+  function showComposer() {
+    const unseen = isWaiting(known.state) && timeline.isDetached;
+    composer.classList.toggle('unseen-question', unseen);
+    const form = unseen ? 'unseen' : isWaiting(known.state) ? 'question' : isOver(known.state) ? 'over' : 'open';
+    if (composed === form) return;
+    composed = form;
+    if (form === 'unseen') fill(composer, h('p.note', 'The task waits for an answer. ', button('Go to the question', () => timeline.toEnd())));
+    else if (form === 'question' || !known.state) fill(composer);
+    else if (form === 'over') {
+      fill(composer, h('h2', 'Follow up'), sendForm(sameContext, { label: 'A new task in the same context' },
+        (task) => go(`/tasks/${encodeURIComponent(task.id)}`)));
+    } else {
+      fill(composer, h('h2', 'Next message'), sendForm(thisTask, { label: 'The next message to this task' },
+        () => refresh()));
+    }
+  }
+
+  const duration = h('span');
+  const events = h('span');
+  function showDuration() {
+    if (!known.created) return;
+    const end = isOver(known.state) ? Date.parse(known.statusTime) : Date.now();
+    setText(duration, span(end - Date.parse(known.created)));
+  }
+
+  let shown = '';
+  let around = null;
+  async function showFacts() {
+    if (!known.state) return;
+    known.created ??= timeline.rows.find((row) => row.first === 1)?.node.querySelector('time')?.dateTime;
+    setText(events, count(Math.max(known.events ?? 0, timeline.total)));
+    const cost = whole && costOf([...(whole.artifacts ?? []), whole.status.message, ...(whole.history ?? [])]);
+    if (known.context && !around) {
+      around = { tasks: [], webhooks: null };
+      loadAround();
+    }
+    const key = JSON.stringify([{ ...known, events: 0 }, around, cost, whole?.artifacts?.map((artifact) => [artifact.artifactId, artifact.parts?.length])]);
+    showDuration();
+    if (key === shown) return;
+    shown = key;
+    const fact = (name, ...value) => (value.flat().some((one) => one !== undefined && one !== null && one !== '' && one !== false) ? [h('dt', name), h('dd', value)] : null);
+    const others = around?.tasks.filter((task) => task.id !== id) ?? [];
+    fill(facts, h('dl',
+      fact('State', badge(known.state), known.statusTime && ago(known.statusTime)),
+      fact('Agent', known.agent && h('a', { href: href(`/agents/${encodeURIComponent(known.agent)}`) }, known.agent)),
+      fact('Task', h('code.id', { title: id }, short(id)), copyButton(id)),
+      fact('Context', known.context && [h('code.id', { title: known.context }, short(known.context)), copyButton(known.context)]),
+      fact('Owner', known.owner), fact('Node', known.node), fact('Waits for', known.waitsFor),
+      fact('Created', known.created && [new Date(known.created).toLocaleTimeString(), ago(known.created)]),
+      fact('Duration', known.created && duration), fact('Events', events), fact('Size', bytes(known.bytes)),
+      fact('Cost', cost && [costText(cost), cost.ms > 0 && `, ${span(cost.ms)}`]), fact('Born as', known.dialect),
+      fact('Webhooks', around?.webhooks?.length ? around.webhooks.map((hook) => h('div.cut', { title: hook.url }, hook.url)) : around?.webhooks && 'none')),
+    artifactList(),
+    others.length > 0 && [h('h2', 'Same context'), h('ul.others', others.slice(0, 6).map((task) => h('li',
+      badge(ofA2a(task.status.state)), h('a', { href: href(`/tasks/${encodeURIComponent(task.id)}`), class: 'cut' }, firstLine(asRow(task).message) || short(task.id))))),
+    h('a', { href: href(`/tasks?context=${encodeURIComponent(known.context)}`) }, `All tasks of this context (${count(around.total)})`)],
+    h('h2', 'On the command line'), commandLine(`sabir watch ${id}`));
+  }
+
+  async function loadAround() {
+    const [page, webhooks] = await Promise.all([
+      json(`tasks?contextId=${encodeURIComponent(known.context)}&pageSize=7&historyLength=5`).catch(() => null), webhooksOf(id).catch(() => null)]);
+    around = { tasks: page?.tasks ?? [], total: page?.totalSize ?? 0, webhooks };
+    if (!signal.aborted) showFacts();
+  }
+
+  function artifactList() {
+    if (!whole) return known.bytes > MOST_BYTES && [h('h2', 'Artifacts'), button(`Read them (${bytes(known.bytes)})`, async () => { await readWhole(); showFacts(); })];
+    const all = whole.artifacts ?? [];
+    return all.length > 0 && [h('h2', plural(all.length, 'artifact')), h('ul.artifacts', all.map((artifact) => h('li',
+      h('button', { type: 'button', class: 'link cut', onclick: () => showArtifact(artifact.artifactId) }, artifact.name || 'artifact'),
+      h('span.muted', bytes(sizeOf(artifact))), artifactDownload(artifact))))];
+  }
+
+  async function showArtifact(artifactId) {
+    try {
+      const task = isOver(known.state) && whole ? whole : await readWhole();
+      const artifact = task.artifacts?.find((one) => one.artifactId === artifactId);
+      if (!artifact) throw new Failure(404, 'the task has no such artifact now');
+      const joined = artifact.parts.every((part) => part.text !== undefined) ? [{ ...artifact.parts[0], text: artifact.parts.map((part) => part.text).join('') }] : artifact.parts;
+      showDialog(artifact.name || 'Artifact', { class: 'artifact' }, artifact.description && h('p.muted', artifact.description),
+        h('div.row', h('span.muted', bytes(sizeOf(artifact))), artifactDownload(artifact)), renderParts(joined));
+    } catch (failure) {
+      hooks.onError(failure);
+    }
+  }
+}
