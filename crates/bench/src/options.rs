@@ -14,6 +14,8 @@ pub struct Options {
     pub count: Option<u64>,
     pub chunks: u64,
     pub readers: usize,
+    /// Another server on the same store.
+    pub other: Option<String>,
     /// The server's process on this machine, to say what it used.
     pub pid: Option<u32>,
 }
@@ -32,10 +34,11 @@ pub enum Workload {
     ListRunning,
     Stalled,
     Http2,
+    WakeUp,
 }
 
 impl Workload {
-    pub const ALL: [Workload; 12] = [
+    pub const ALL: [Workload; 13] = [
         Workload::Send,
         Workload::Webhook,
         Workload::Get,
@@ -48,6 +51,7 @@ impl Workload {
         Workload::ListRunning,
         Workload::Stalled,
         Workload::Http2,
+        Workload::WakeUp,
     ];
 
     pub fn named(name: &str) -> Option<Workload> {
@@ -68,6 +72,7 @@ impl Workload {
             Workload::ListRunning => "list-running",
             Workload::Stalled => "stalled",
             Workload::Http2 => "http2",
+            Workload::WakeUp => "wake-up",
         }
     }
 
@@ -86,7 +91,7 @@ impl Workload {
             | Workload::List
             | Workload::ListNewest
             | Workload::ListRunning => "requests",
-            Workload::Stream | Workload::Stalled => "events",
+            Workload::Stream | Workload::Stalled | Workload::WakeUp => "events",
             Workload::Fanout => "deliveries",
             Workload::OpenStreams | Workload::Http2 => "streams",
         }

@@ -17,7 +17,7 @@ use crate::work::list::{List, Pages};
 use crate::work::running::Running;
 use crate::work::send::{self, Collect, Send, SilentReceiver};
 use crate::work::stream::Stream;
-use crate::work::{fanout, http2_streams, open_streams, over_http2, stalled};
+use crate::work::{fanout, http2_streams, open_streams, over_http2, stalled, wake_up};
 
 /// Why there is nothing to report.
 #[derive(Debug, thiserror::Error)]
@@ -46,6 +46,8 @@ pub enum Error {
     NotSpoken(&'static str, &'static str),
     #[error("{0} is not measured in the dialect {1}; send, stream and http2 are")]
     NotMeasured(&'static str, &'static str),
+    #[error("wake-up needs another server on the same store: --other URL")]
+    NoOther,
     #[error("there is no process {0} on this machine whose use could be read from /proc")]
     NoProcess(u32),
     #[error("{0} cannot be set up: {1}")]
@@ -224,6 +226,7 @@ async fn measure(options: &Options, found: &Found, progress: &mut dyn FnMut(Prog
             let processor_time = used(options).zip(before).map(|(after, before)| after.since(before));
             Ok(Measured { tally, time, processor_time, grown, alone: None })
         }
+        Workload::WakeUp => wake_ups(options, place, progress).await,
     }
 }
 
@@ -249,6 +252,25 @@ async fn fan_out(options: &Options, place: &Place, progress: &mut dyn FnMut(Prog
         progress(Progress { done: total.tally.operations, elapsed: began.elapsed() });
     }
     Ok(total)
+}
+
+/// Rounds of a few tasks each, until the time is over.
+async fn wake_ups(options: &Options, place: &Place, progress: &mut dyn FnMut(Progress)) -> Result<Measured, Error> {
+    let url = options.other.clone().ok_or(Error::NoOther)?;
+    let other = probe::find(&Options { url, ..options.clone() }).await?.place;
+    let tasks = options.connections as u64;
+    let (began, before) = (Instant::now(), used(options));
+    let mut tally = Tally::default();
+    let mut number = 1;
+    while number == 1 || began.elapsed() < options.duration {
+        let round = wake_up::round(place, &other, tasks, options.chunks, number).await;
+        let round = round.map_err(|wrong| Error::SetUp("wake-up", wrong))?;
+        tally.add(round.ok_or_else(|| Error::NotSpoken(options.dialect.name(), "streams"))?);
+        number += tasks;
+        progress(Progress { done: tally.operations, elapsed: began.elapsed() });
+    }
+    let processor_time = used(options).zip(before).map(|(after, before)| after.since(before));
+    Ok(Measured { tally, time: began.elapsed(), processor_time, grown: None, alone: None })
 }
 
 /// A closed loop that has run, with the clocks still going.

@@ -8,9 +8,11 @@ use std::time::Duration;
 use sabir_model::{
     AgentId, ContextId, IdempotencyKey, Message, Owner, PushConfigId, Recorded, Seq, Task, TaskId, Timestamp,
 };
+use sabir_store::transfer::ExportTasks;
 use sabir_store::{
-    Append, AppendResult, Delivery, DeliveryKind, Due, GivenUpNo, Listing, Outbox, Query, Retention, Store, StoreError,
-    StoreFuture, SweepResult, TaskNo, TaskRow, UnfinishedTask, Webhook, WebhookNo, WebhookSet,
+    Append, AppendResult, Delivery, DeliveryCounts, DeliveryKind, Due, GivenUpNo, Listing, Outbox, Query, Retention,
+    Store, StoreError, StoreFacts, StoreFuture, SummaryPage, SummaryQuery, SweepResult, TaskCount, TaskNo, TaskRow,
+    TaskSummary, UnfinishedTask, Webhook, WebhookNo, WebhookSet,
 };
 use tokio::sync::Notify;
 
@@ -215,6 +217,26 @@ impl<S: Store> Store for FaultyStore<S> {
         self.store.assign(tasks, from, to)
     }
 
+    fn summaries(&self, query: SummaryQuery) -> StoreFuture<'_, SummaryPage> {
+        self.store.summaries(query)
+    }
+
+    fn summary(&self, task: TaskNo) -> StoreFuture<'_, Option<TaskSummary>> {
+        self.store.summary(task)
+    }
+
+    fn bytes_of(&self, task: TaskNo) -> StoreFuture<'_, u64> {
+        self.store.bytes_of(task)
+    }
+
+    fn task_counts(&self, owner: Option<&Owner>) -> StoreFuture<'_, Vec<TaskCount>> {
+        self.store.task_counts(owner)
+    }
+
+    fn facts(&self) -> StoreFuture<'_, StoreFacts> {
+        self.store.facts()
+    }
+
     fn highest_no(&self) -> TaskNo {
         self.store.highest_no()
     }
@@ -227,6 +249,10 @@ impl<S: Store> Store for FaultyStore<S> {
     fn check(&self) -> StoreFuture<'_, ()> {
         self.checks.fetch_add(1, Ordering::SeqCst);
         if self.is_full() { Box::pin(async { Err(StoreError::Full) }) } else { self.store.check() }
+    }
+
+    fn export(&self) -> StoreFuture<'_, Option<Box<dyn ExportTasks>>> {
+        self.store.export()
     }
 
     fn find(&self, owner: &Owner, agent: Option<&AgentId>, task: &TaskId) -> StoreFuture<'_, Option<TaskRow>> {
@@ -350,6 +376,10 @@ impl<S: Store + Outbox> Outbox for FaultyStore<S> {
 
     fn deliveries(&self, kind: DeliveryKind, after: u64, limit: usize) -> StoreFuture<'_, Vec<Delivery>> {
         self.store.deliveries(kind, after, limit)
+    }
+
+    fn delivery_counts(&self) -> StoreFuture<'_, DeliveryCounts> {
+        self.store.delivery_counts()
     }
 
     fn retry(&self, kind: DeliveryKind, number: u64, now: Timestamp) -> StoreFuture<'static, bool> {

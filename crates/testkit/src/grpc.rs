@@ -136,6 +136,20 @@ impl GrpcStream {
             }
         }
     }
+
+    /// What has arrived before the stream broke, as when its server was killed.
+    pub fn rest_until_broken(self) -> Vec<Value> {
+        let mut messages = Vec::new();
+        loop {
+            match self.events.recv_timeout(PATIENCE).expect("the stream goes on or ends") {
+                StreamEvent::Message(message) => messages.push(message),
+                StreamEvent::End(reply) => {
+                    assert_eq!(reply.code(), None, "it has ended properly: {reply:?}");
+                    return messages;
+                }
+            }
+        }
+    }
 }
 
 /// Opens a stream; an answer that is none is the error.

@@ -1,4 +1,7 @@
 //! The real program as a child process.
+//!
+//! If `TESTKIT_NODES` is a number, it is that many nodes behind a balancer instead, by the example `cluster`, on the Postgres
+//! of `TESTKIT_POSTGRES_URL`. To a test that looks like one server.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -13,6 +16,8 @@ use serde_json::Value;
 use crate::http::{Http, HttpReply};
 
 const START_LIMIT: Duration = Duration::from_secs(30);
+/// What the nodes of a cluster may take to be gone after it.
+const NODES_LIMIT: Duration = Duration::from_secs(5);
 
 pub struct SabirProcess {
     child: Child,
@@ -29,6 +34,7 @@ pub struct SabirOptions {
     pub arguments: Vec<String>,
     pub environment: Vec<(String, String)>,
     pub folder: PathBuf,
+    pub is_local: bool,
 }
 
 impl SabirOptions {
@@ -41,12 +47,19 @@ impl SabirOptions {
             arguments: Vec::new(),
             environment: Vec::new(),
             folder: folder.to_owned(),
+            is_local: false,
         }
     }
 
     /// `sabir proxy` for this URL instead.
     pub fn proxy(mut self, url: &str) -> Self {
         self.words = vec!["proxy".to_owned(), url.to_owned()];
+        self
+    }
+
+    /// Also as several nodes it has no `public_url`, with which a server tells strangers less. Its cards may name one node.
+    pub fn local(mut self) -> Self {
+        self.is_local = true;
         self
     }
 
@@ -61,7 +74,7 @@ impl SabirOptions {
     }
 
     pub fn command(&self) -> Command {
-        let mut command = Command::new(&self.binary);
+        let mut command = self.program();
         command
             .args(&self.words)
             .args(["--listen", "127.0.0.1:0", "--store", &self.store])
@@ -70,6 +83,19 @@ impl SabirOptions {
             .current_dir(&self.folder)
             .stdin(Stdio::null())
             .stdout(Stdio::piped());
+        command
+    }
+
+    /// The binary, or what starts several of it. A server whose store is a Postgres already is a node by itself.
+    fn program(&self) -> Command {
+        let nodes = std::env::var("TESTKIT_NODES").ok().filter(|_| !self.store.starts_with("postgres:"));
+        let Some(nodes) = nodes else { return Command::new(&self.binary) };
+        let url = std::env::var("TESTKIT_POSTGRES_URL").expect("TESTKIT_NODES needs TESTKIT_POSTGRES_URL");
+        let cluster = self.binary.with_file_name("examples").join("cluster");
+        assert!(cluster.is_file(), "cargo build --package sabir-testkit --example cluster");
+        let mut command = Command::new(cluster);
+        command.arg("--sabir").arg(&self.binary).args(["--nodes", &nodes, "--postgres", &url]);
+        command.args(self.is_local.then_some("--local")).arg("--");
         command
     }
 
@@ -112,6 +138,19 @@ impl SabirProcess {
     pub fn kill(mut self) {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it ends");
+        self.wait_for_nodes();
+    }
+
+    /// The nodes of a cluster that was killed are killed a moment later.
+    fn wait_for_nodes(&self) {
+        let start = Instant::now();
+        for node in self.ready["nodes"].as_array().into_iter().flatten() {
+            // What has ended and is not waited for has no command line any more.
+            let command_line = format!("/proc/{}/cmdline", node["pid"]);
+            while std::fs::read(&command_line).is_ok_and(|line| !line.is_empty()) && start.elapsed() < NODES_LIMIT {
+                thread::sleep(Duration::from_millis(5));
+            }
+        }
     }
 
     /// SIGTERM.
@@ -177,5 +216,6 @@ impl Drop for SabirProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        self.wait_for_nodes();
     }
 }

@@ -1,7 +1,8 @@
 //! What every store must do, as small cases that know nothing of how it is done.
 //!
 //! An implementation runs them all in one line; each case gets an empty store in a folder of its own.
-//! Where a store can be opened again, it also runs the second list.
+//! Where a store can be opened again, it also runs the second list. A store is opened inside a runtime with several threads,
+//! where it may start tasks of its own.
 
 mod appends;
 mod audit;
@@ -14,6 +15,7 @@ mod reopening;
 mod retention;
 mod side_rows;
 mod stored_bytes;
+mod summaries;
 mod webhooks;
 
 use std::future::Future;
@@ -23,6 +25,7 @@ use std::pin::Pin;
 
 use sabir_model::Seq;
 use sabir_store::{AuditLog, Outbox, Store, TaskNo};
+use tokio::runtime::Handle;
 
 type CaseFuture<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
@@ -120,6 +123,13 @@ const CASES: &[(&str, StoreCase)] = cases! {
         every_append_says_how_many_bytes_more_there_are,
         bytes_of_deleted_tasks_are_free,
         bytes_move_with_their_task;
+    summaries:
+        summaries_have_the_order_and_the_filters_of_lists,
+        summaries_of_very_many_owners_make_up_one_list,
+        a_summary_has_the_row_the_status_and_the_first_message,
+        a_page_of_summaries_ends_by_its_bytes,
+        tasks_are_counted_by_agent_and_state,
+        the_bytes_of_one_task_are_what_its_owner_has;
 };
 
 const REOPENING: &[(&str, ReopeningCase)] = cases! {
@@ -237,14 +247,19 @@ pub fn check_damage<S: Store>(open: impl Fn(&Path) -> S, spoil: impl Fn(&S, &Pat
     }));
 }
 
+/// Runs a case on a thread that belongs to a runtime of its own.
 fn attempt(case: impl FnOnce(&Path)) -> Result<(), ()> {
     let folder = tempfile::tempdir().expect("a temporary folder");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let _entered = runtime.enter();
     catch_unwind(AssertUnwindSafe(|| case(folder.path()))).map_err(drop)
 }
 
-fn block_on(case: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build();
-    runtime.expect("a runtime").block_on(case);
+/// Waits for a future in the runtime of the case. A store that can only be opened asynchronously is opened with this, also in
+/// the middle of a case.
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::task::block_in_place(|| Handle::current().block_on(future))
 }
 
 /// Fails once, after all cases have run, with the names of those that failed.

@@ -10,3 +10,4 @@ pub mod running;
 pub mod send;
 pub mod stalled;
 pub mod stream;
+pub mod wake_up;

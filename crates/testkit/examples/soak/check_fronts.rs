@@ -10,6 +10,7 @@ use crate::dialect_client::Event;
 use crate::interruptions::time_of;
 use crate::log_parser::Ending;
 use crate::made_text::MadeText;
+use crate::nodes::TAKEOVER_MS;
 use crate::promise;
 use crate::server_processes::Recovery;
 use crate::upstream_faults::Trouble;
@@ -84,7 +85,10 @@ impl Checker<'_> {
     fn is_excused(&self, task: &CheckedTask, truth: &Truth<'_>, end: &End<'_>) -> bool {
         let had = |troubles: &[Trouble]| truth.upstream.had(troubles, end.began - TICK, end.time + TICK);
         if end.words.starts_with("outcome unknown: ") {
-            return had(Trouble::LOSES_ANSWERS) || self.ended_between(end.began - IDS_STORED, end.time);
+            // Another node resumes the turn some time after the end of its own.
+            let is_of_nodes = self.processes.iter().any(|process| process.is_node);
+            let takeover = if is_of_nodes { TAKEOVER_MS } else { 0 };
+            return had(Trouble::LOSES_ANSWERS) || self.ended_between(end.began - IDS_STORED - takeover, end.time);
         }
         let refusals = ["the remote agent cannot be reached: ", "the remote agent is not available now: "];
         let is_refused = refusals.iter().any(|refusal| end.words.starts_with(refusal));

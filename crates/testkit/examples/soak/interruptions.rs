@@ -2,6 +2,7 @@
 
 use crate::agents::Kind;
 use crate::dialect_client::Event;
+use crate::nodes::{self, TAKEOVER_MS};
 use crate::server_processes::{How, Recovery, ServerProcess, WORK_GRACE};
 
 /// What a clock may be off between two processes.
@@ -15,11 +16,16 @@ pub fn is_interrupted(processes: &[ServerProcess], kind: Kind, reason: &str, eve
     ends(processes).any(|(process, next)| {
         let Some(end) = process.end else { return false };
         // The next start settles what it finds, before or just after it is ready.
-        let is_found = before <= end.gone + TICK
-            && at + TICK >= end.from
-            && next.is_some_and(|next| at <= next.ready.saturating_add(SETTLING));
+        let is_settled = next.is_some_and(|next| at <= next.ready.saturating_add(SETTLING));
+        // So do other nodes, after a while.
+        let is_taken_over = process.is_node && at <= end.gone + TAKEOVER_MS;
+        let is_found = before <= end.gone + TICK && at + TICK >= end.from && (is_settled || is_taken_over);
         let is_left = left_behind(process);
         let recovery = next.map(|next| next.settings.recovery);
+        let lost = format!("interrupted: node {} was lost while it ran the task", nodes::name(process.node));
+        if process.is_node && reason == lost {
+            return is_found && is_left && !kind.is_front();
+        }
         match reason {
             "interrupted: the server was restarted while the task was running" => {
                 is_found && is_left && recovery == Some(Recovery::Fail) && !kind.is_front()
@@ -49,9 +55,11 @@ pub fn is_interrupted(processes: &[ServerProcess], kind: Kind, reason: &str, eve
 pub fn is_rerun(processes: &[ServerProcess], kind: Kind, events: &[Event], place: usize) -> bool {
     let Some((before, at)) = last_two(events, place + 1) else { return false };
     ends(processes).any(|(process, next)| {
-        let Some((end, next)) = process.end.zip(next) else { return false };
-        let is_between = before <= end.gone + TICK && at + TICK >= next.began;
-        let is_run_again = left_behind(process) && next.settings.recovery == Recovery::Requeue;
+        let Some(end) = process.end else { return false };
+        // Other nodes do not wait until it is back.
+        let from = if process.is_node { Some(end.from) } else { next.map(|next| next.began) };
+        let is_between = before <= end.gone + TICK && from.is_some_and(|from| at + TICK >= from);
+        let is_run_again = left_behind(process) && next.is_some_and(|next| next.settings.recovery == Recovery::Requeue);
         is_between && (is_run_again || kind.is_front())
     })
 }
@@ -65,9 +73,10 @@ pub fn around<'a>(processes: &'a [ServerProcess], events: &[Event]) -> Vec<&'a S
     processes.iter().filter(is_near).collect()
 }
 
-/// Each process, and the one after it.
+/// Each process, and the one after it, of the same node.
 fn ends(processes: &[ServerProcess]) -> impl Iterator<Item = (&ServerProcess, Option<&ServerProcess>)> {
-    processes.iter().enumerate().map(|(place, process)| (process, processes.get(place + 1)))
+    let next = |place: usize, node: usize| processes.iter().skip(place + 1).find(move |next| next.node == node);
+    processes.iter().enumerate().map(move |(place, process)| (process, next(place, process.node)))
 }
 
 /// Whether a process may have left running tasks behind.

@@ -16,7 +16,7 @@ use crate::pools::Pools;
 use crate::promise;
 use crate::random::Random;
 use crate::sampler::{Sample, Sampler};
-use crate::server_processes::{How, ServerProcesses, Settings};
+use crate::server_processes::{How, ServerProcesses, ServerStore, Settings};
 use crate::upstreams::Upstreams;
 use crate::webhook_receiver::WebhookReceivers;
 
@@ -27,7 +27,6 @@ pub struct Phase<'a> {
     pub sabir: &'a Path,
     /// Where the server works and its log is.
     pub folder: &'a Path,
-    pub store: &'a Path,
     pub upstreams: &'a Upstreams,
     pub seed: u64,
 }
@@ -49,18 +48,18 @@ impl<'a> Traffic<'a> {
     }
 }
 
-/// The server process in which the traffic ends.
+/// The server process in which the traffic ends, or those of all nodes.
 pub struct LastProcess {
-    pub server: SabirProcess,
-    /// Its memory and files at its start.
+    pub servers: Vec<SabirProcess>,
+    /// The first one's memory and files at its start.
     pub at_start: Option<Sample>,
 }
 
 impl Phase<'_> {
     /// Runs the clients while the scenario decides what becomes of the server.
-    pub fn run(&self, scenario: impl FnOnce(&Traffic<'_>) -> LastProcess) {
+    pub fn run(&self, store: ServerStore, scenario: impl FnOnce(&Traffic<'_>) -> LastProcess) {
         let (ledger, pools, sampler) = (Ledger::default(), Pools::default(), Sampler::default());
-        let processes = ServerProcesses::new(self.sabir, self.folder, self.store);
+        let processes = ServerProcesses::new(self.sabir, self.folder, store);
         let receivers = WebhookReceivers::start(self.seed);
         let traffic =
             Traffic { processes: &processes, ledger: &ledger, pools: &pools, sampler: &sampler, receivers: &receivers };
@@ -74,13 +73,15 @@ impl Phase<'_> {
                 let mut client = traffic.client(format!("{:x}-{number}", self.seed), self.seed ^ ((number + 1) << 32));
                 clients.push(scope.spawn(move || client.run_until_over()));
             }
-            let LastProcess { server, at_start } = scenario(&traffic);
+            let LastProcess { servers, at_start } = scenario(&traffic);
             processes.is_over.store(true, Ordering::SeqCst);
             for client in clients {
                 client.join().expect("clients do not panic");
             }
-            sampler.check_process(server.pid().into(), at_start, self.upstreams);
-            processes.end(server, How::Stopped);
+            sampler.check_process(servers[0].pid().into(), at_start, self.upstreams);
+            for server in servers {
+                processes.end(server, How::Stopped);
+            }
         });
         self.check(&traffic);
         check_log(&traffic);
@@ -88,20 +89,23 @@ impl Phase<'_> {
 
     fn check(&self, Traffic { processes, ledger, sampler, receivers, .. }: &Traffic<'_>) {
         let entries = ledger.entries();
-        let server = processes.start(Settings::PLAIN);
+        let servers = processes.start_all(Settings::PLAIN);
         let all = processes.so_far();
         println!(
             "{}: {} tasks and {} frames seen, {} server processes; at most {} MiB; checking",
             self.name,
             entries.tasks.len(),
             entries.frames,
-            all.len() - 1,
+            all.len() - servers.len(),
             sampler.most().map_or(0, |sample| sample.resident >> 20)
         );
-        let (address, records) = (server.address, Records::read(self.folder));
+        let (address, _) = processes.server().expect("it is there");
+        let records = Records::read(self.folder);
         let (upstreams, seed) = (self.upstreams, self.seed);
         Checker { address, entries: &entries, processes: &all, records, receivers, upstreams, seed }.check();
-        processes.end(server, How::Stopped);
+        for server in servers {
+            processes.end(server, How::Stopped);
+        }
     }
 
     /// A line on a terminal that says how far it is.

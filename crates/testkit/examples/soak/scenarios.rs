@@ -44,7 +44,25 @@ pub fn restart_often(traffic: &Traffic<'_>, time: Duration, seed: u64) -> LastPr
     let server = processes.start(Settings::PLAIN);
     let at_start = sampler::sample(server.pid().into());
     thread::sleep((began + time).saturating_duration_since(Instant::now()));
-    LastProcess { server, at_start }
+    LastProcess { servers: vec![server], at_start }
+}
+
+/// One node after the other ends, most of them by `kill -9`, and comes back at once or after the others have taken over.
+pub fn restart_nodes_often(traffic: &Traffic<'_>, time: Duration, seed: u64) -> LastProcess {
+    let processes = traffic.processes;
+    let mut random = Random::new(seed);
+    let until = Instant::now() + time;
+    let mut servers = processes.start_all(Settings::PLAIN);
+    while Instant::now() < until {
+        thread::sleep(Duration::from_millis(random.between(200, 2500)));
+        let node = random.between(0, servers.len() as u64 - 1) as usize;
+        let how = if random.percent(70) { How::Killed } else { How::Stopped };
+        processes.end(servers.remove(node), how);
+        let (low, high) = random.weighted(&[(1, (0, 100)), (1, (6000, 9000))]);
+        thread::sleep(Duration::from_millis(random.between(low, high)));
+        servers.insert(node, processes.start_node(node, Settings::PLAIN));
+    }
+    LastProcess { servers, at_start: None }
 }
 
 /// Every other process runs interrupted tasks again, and two of three delete settled ones where `may_sweep`.
@@ -82,7 +100,7 @@ pub fn fill_disk_often(traffic: &Traffic<'_>, disk: &SmallDisk, time: Duration, 
         check_it_works_again(traffic, number);
         processes.disk_is_full(false);
     }
-    LastProcess { server, at_start: None }
+    LastProcess { servers: vec![server], at_start: None }
 }
 
 /// A send is taken soon, without any help.

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sabir_testkit::process::{SabirOptions, SabirProcess};
 
+use crate::nodes::Nodes;
 use crate::promise;
 
 /// What runs may take to finish after SIGTERM; short, so that some do not.
@@ -24,7 +25,7 @@ pub const MAX_AGE: Duration = Duration::from_secs(1);
 pub struct ServerProcesses {
     binary: PathBuf,
     folder: PathBuf,
-    store: PathBuf,
+    store: ServerStore,
     pub log: PathBuf,
     now: RwLock<Option<SocketAddr>>,
     /// Counts every start and every end, just before the signal is sent.
@@ -36,9 +37,21 @@ pub struct ServerProcesses {
     full: Mutex<Vec<(i64, i64)>>,
 }
 
+/// Where the tasks are.
+pub enum ServerStore {
+    File(PathBuf),
+    /// A database that several nodes share. Each of them is a process that ends and begins by itself.
+    Shared(Box<Nodes>),
+}
+
 /// One process of the server; times in milliseconds since 1970.
 #[derive(Debug, Clone, Copy)]
 pub struct ServerProcess {
+    /// Which one of the nodes it is; always 0 if there is one server.
+    pub node: usize,
+    pub is_node: bool,
+    /// 0 until it is ready.
+    pid: u32,
     pub settings: Settings,
     /// When it was started.
     pub began: i64,
@@ -88,12 +101,12 @@ impl Settings {
 }
 
 impl ServerProcesses {
-    /// The server works in the folder; its database is this file.
-    pub fn new(binary: &Path, folder: &Path, store: &Path) -> Self {
+    /// The server works in the folder.
+    pub fn new(binary: &Path, folder: &Path, store: ServerStore) -> Self {
         Self {
             binary: binary.to_owned(),
             folder: folder.to_owned(),
-            store: store.to_owned(),
+            store,
             log: folder.join("server.log"),
             now: RwLock::new(None),
             epoch: AtomicU64::new(0),
@@ -104,27 +117,59 @@ impl ServerProcesses {
         }
     }
 
+    /// The nodes, if there are several.
+    pub fn nodes(&self) -> Option<&Nodes> {
+        match &self.store {
+            ServerStore::File(_) => None,
+            ServerStore::Shared(nodes) => Some(nodes),
+        }
+    }
+
+    /// Starts the server, or all nodes.
+    pub fn start_all(&self, settings: Settings) -> Vec<SabirProcess> {
+        let count = self.nodes().map_or(1, |nodes| nodes.count);
+        (0..count).map(|node| self.start_node(node, settings)).collect()
+    }
+
     pub fn start(&self, settings: Settings) -> SabirProcess {
+        self.start_node(0, settings)
+    }
+
+    pub fn start_node(&self, node: usize, settings: Settings) -> SabirProcess {
         let log = File::options().create(true).append(true).open(&self.log).expect("the log can be written");
         let instant = Instant::now();
-        let process = ServerProcess { settings, began: now(), ready: i64::MAX, end: None };
+        let is_node = self.nodes().is_some();
+        let process = ServerProcess { node, is_node, pid: 0, settings, began: now(), ready: i64::MAX, end: None };
         // Known before it begins, since it may sweep before it is ready.
         self.all().push(process);
-        let server = self.options(settings).start_with(Stdio::from(log));
+        let server = self.options(node, settings).start_with(Stdio::from(log));
         let took = instant.elapsed();
         promise::STARTS.check(took < Duration::from_secs(10), || format!("it took {took:?}"));
         if let Some(process) = self.all().last_mut() {
-            process.ready = now();
+            (process.ready, process.pid) = (now(), server.pid());
         }
         self.pid.store(server.pid().into(), Ordering::SeqCst);
-        self.epoch.fetch_add(1, Ordering::SeqCst);
-        *self.now.write().expect("nobody panics over it") = Some(server.address);
+        let address = match self.nodes() {
+            // That one more is there disturbs nobody.
+            Some(nodes) => {
+                nodes.add(server.address);
+                nodes.address()
+            }
+            None => {
+                self.epoch.fetch_add(1, Ordering::SeqCst);
+                server.address
+            }
+        };
+        *self.now.write().expect("nobody panics over it") = Some(address);
         server
     }
 
-    fn options(&self, settings: Settings) -> SabirOptions {
+    fn options(&self, node: usize, settings: Settings) -> SabirOptions {
         let mut options = SabirOptions::new(&self.binary.to_string_lossy(), &self.folder);
-        options.store = format!("sqlite:{}", self.store.display());
+        match &self.store {
+            ServerStore::File(file) => options.store = format!("sqlite:{}", file.display()),
+            ServerStore::Shared(nodes) => options = nodes.options(options, node, &self.folder),
+        }
         options = options.variable("PUSH_NOTIFICATION_ALLOWED_CIDRS", "127.0.0.0/8");
         options = options.variable("SABIR_SERVER_GRACE", &format!("{}ms", GRACE.as_millis()));
         if settings.recovery == Recovery::Requeue {
@@ -137,8 +182,14 @@ impl ServerProcesses {
     }
 
     pub fn end(&self, mut server: SabirProcess, how: How) {
-        *self.now.write().expect("nobody panics over it") = None;
-        self.pid.store(0, Ordering::SeqCst);
+        if let Some(nodes) = self.nodes() {
+            nodes.remove(server.address);
+        }
+        if self.nodes().is_none_or(Nodes::is_empty) {
+            *self.now.write().expect("nobody panics over it") = None;
+        }
+        let pid = server.pid();
+        let _ = self.pid.compare_exchange(pid.into(), 0, Ordering::SeqCst, Ordering::SeqCst);
         self.epoch.fetch_add(1, Ordering::SeqCst);
         let from = now();
         match how {
@@ -151,7 +202,7 @@ impl ServerProcesses {
                 promise::STOPS.check(status.success() && took < GRACE + BUSY, || format!("{status} in {took:?}"));
             }
         }
-        if let Some(process) = self.all().last_mut() {
+        if let Some(process) = self.all().iter_mut().rev().find(|process| process.pid == pid) {
             process.end = Some(End { how, from, gone: now() });
         }
     }

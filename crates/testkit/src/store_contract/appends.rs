@@ -1,7 +1,7 @@
 //! One append at a time: what is stored, and what is refused.
 
 use sabir_model::{Birth, Content, Created, Event, Json, Message, Part, State};
-use sabir_store::{Append, AppendTarget, NewTask, Store, TaskNo, TaskRow};
+use sabir_store::{Append, AppendTarget, NewTask, Ownership, Store, TaskNo, TaskRow};
 
 use super::fixture::*;
 
@@ -167,8 +167,23 @@ pub async fn a_new_task_begins_with_its_creation(store: &dyn Store) {
     let wrong: [(&[&Event], u64); 4] =
         [(&[], 0), (&[&working], 0), (&[&creation], 1), (&[&creation, &working, &creation], 0)];
     for (events, after) in wrong {
-        let new = NewTask { owner: &ann, agent: &echo, task: &t1, context: &c1, born: Birth(3), key: None };
-        let append = Append { target: AppendTarget::New(new), events, after, snapshot: None, side_rows: &[] };
+        let new = NewTask {
+            owner: &ann,
+            agent: &echo,
+            task: &t1,
+            context: &c1,
+            born: Birth(3),
+            key: None,
+            send_digest: None,
+        };
+        let append = Append {
+            target: AppendTarget::New(new),
+            events,
+            after,
+            snapshot: None,
+            side_rows: &[],
+            ownership: Ownership::default(),
+        };
         assert_eq!(say(store.append(append).await), "failed", "{events:?} after {after}");
     }
     assert_eq!(find(store, "ann", None, "t1").await, None);
@@ -183,9 +198,23 @@ pub async fn carried_json_stays_byte_exact(store: &dyn Store) {
         let event =
             Event::Created(Created { message: said.into(), metadata: Some(carried()), note: None, time: at(0) });
         let (ann, echo, c1, id) = (owner("ann"), agent("echo"), context("c1"), task(&format!("t{round}")));
-        let new = NewTask { owner: &ann, agent: &echo, task: &id, context: &c1, born: Birth(0), key: None };
-        let append =
-            Append { target: AppendTarget::New(new), events: &[&event], after: 0, snapshot: None, side_rows: &[] };
+        let new = NewTask {
+            owner: &ann,
+            agent: &echo,
+            task: &id,
+            context: &c1,
+            born: Birth(0),
+            key: None,
+            send_digest: None,
+        };
+        let append = Append {
+            target: AppendTarget::New(new),
+            events: &[&event],
+            after: 0,
+            snapshot: None,
+            side_rows: &[],
+            ownership: Ownership::default(),
+        };
         let no = store.append(append).await.unwrap().task;
         assert_eq!(events(store, no).await, [event], "{text}");
         let folded = load(store, no).await;

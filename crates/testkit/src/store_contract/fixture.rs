@@ -5,8 +5,8 @@ use sabir_model::{
     Part, Role, State, Status, StatusChange, Task, TaskBirth, TaskId, Timestamp, Wanted, apply,
 };
 use sabir_store::{
-    Append, AppendResult, AppendTarget, Listing, NewTask, Others, Query, Retention, SentKey, SideRow, Store,
-    StoreError, StoreFuture, TaskNo, TaskRow,
+    AfterAppend, Append, AppendResult, AppendTarget, Listing, NewTask, Others, Ownership, Query, Retention, SentKey,
+    SideRow, Store, StoreError, StoreFuture, TaskNo, TaskRow,
 };
 
 /// Owner, agent, task and context.
@@ -98,10 +98,30 @@ pub fn start(
     events: &[Event],
 ) -> StoreFuture<'static, AppendResult> {
     let (of, by, id, place, with) = (owner(of), agent(by), task(id), context(place), with.map(key));
-    let new = NewTask { owner: &of, agent: &by, task: &id, context: &place, born: Birth(3), key: with.as_ref() };
+    let new = NewTask {
+        owner: &of,
+        agent: &by,
+        task: &id,
+        context: &place,
+        born: Birth(3),
+        key: with.as_ref(),
+        send_digest: None,
+    };
     let creation = created(moment);
     let events: Vec<&Event> = std::iter::once(&creation).chain(events).collect();
-    store.append(Append { target: AppendTarget::New(new), events: &events, after: 0, snapshot: None, side_rows: &[] })
+    store.append(Append {
+        target: AppendTarget::New(new),
+        events: &events,
+        after: 0,
+        snapshot: None,
+        side_rows: &[],
+        ownership: at_rest(),
+    })
+}
+
+/// No node owns the task after the append, so any may append next: the cases have no runs.
+pub fn at_rest() -> Ownership {
+    Ownership { then: AfterAppend::Rest, ..Ownership::default() }
 }
 
 /// The key of a message that the owner of its task has sent.
@@ -147,7 +167,14 @@ pub fn push_with(
     side_rows: &[SideRow],
 ) -> StoreFuture<'static, AppendResult> {
     let events: Vec<&Event> = events.iter().collect();
-    store.append(Append { target: AppendTarget::Known(no), events: &events, after, snapshot, side_rows })
+    store.append(Append {
+        target: AppendTarget::Known(no),
+        events: &events,
+        after,
+        snapshot,
+        side_rows,
+        ownership: at_rest(),
+    })
 }
 
 pub async fn find(store: &dyn Store, of: &str, by: Option<&str>, id: &str) -> Option<TaskRow> {
@@ -236,6 +263,8 @@ pub fn say(answer: Result<AppendResult, StoreError>) -> String {
         Ok(appended) => format!("up to {}", appended.last),
         Err(StoreError::Conflict) => "conflict".into(),
         Err(StoreError::Exists(id)) => format!("exists: {id}"),
+        Err(StoreError::OwnedElsewhere(node)) => format!("owned by {node}"),
+        Err(StoreError::ContextBusy(_)) => "context busy".into(),
         Err(StoreError::Full) => "full".into(),
         Err(StoreError::Closed) => "closed".into(),
         Err(StoreError::Damaged { task, .. }) => format!("damaged: {task}"),

@@ -87,10 +87,14 @@ pub async fn a_key_of_a_later_message_leads_to_its_task(store: &dyn Store) {
     };
     push_with(store, first, 1, &[], None, &[SideRow::Key(sent_key("k1"))]).await.unwrap();
     assert_eq!((found("ann", "k1").await.as_str(), found("bob", "k1").await.as_str()), ("t1", ""));
-    push_with(store, second, 1, &[], None, &[SideRow::Key(sent_key("k1")), SideRow::Key(sent_key("k2"))])
-        .await
-        .unwrap();
-    assert_eq!((found("ann", "k1").await.as_str(), found("ann", "k2").await.as_str()), ("t1", "t2"));
+    // A known key refuses the whole append, also with the key of a creation.
+    let with_known = [SideRow::Key(sent_key("k2")), SideRow::Key(sent_key("k1")), SideRow::CancelRequested];
+    assert_eq!(say(push_with(store, second, 1, &[], None, &with_known).await), "exists: t1");
+    assert_eq!((found("ann", "k1").await.as_str(), found("ann", "k2").await.as_str()), ("t1", ""));
+    assert!(store.unfinished().await.unwrap().iter().all(|unfinished| !unfinished.cancel_requested));
+    push_with(store, second, 1, &[], None, &[SideRow::Key(sent_key("k2"))]).await.unwrap();
+    assert_eq!(found("ann", "k2").await.as_str(), "t2");
+    assert_eq!(say(start(store, ["ann", "echo", "t3", "c1"], Some("k2"), 10, &[]).await), "exists: t2");
     // Who sends to somebody else's task finds it by the key, and the owner does not.
     let of_bob = SideRow::Key(SentKey { sender: Some(owner("bob")), ..sent_key("k3") });
     push_with(store, second, 1, &[], None, &[of_bob]).await.unwrap();
