@@ -1,19 +1,19 @@
-//! The file in which `sabir serve` says where it is: `sabir.db.server.json` beside `sabir.db`.
+//! The file in which `sabir serve` says where it is: `sabir.db.server.json` beside `sabir.db`, and with Postgres
+//! `node.server.json` beside `node` in the folder of the node.
 //!
 //! It is there while the server runs. A server that is killed leaves it behind, so readers believe it only while a process
-//! holds the lock of the database, which ends with its process. The next server removes what it finds before it is ready.
+//! holds the lock of the database or of the node, which ends with its process. The next server removes what it finds before it
+//! is ready.
 
+use std::any::Any;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use sabir_engine::{Clock, SystemClock};
-use sabir_store::{SqliteStore, Store};
+use sabir_store::SqliteStore;
 use serde_json::{Value, json};
-
-use crate::config::StoreUrl;
 
 /// The file has a few hundred bytes.
 const LONGEST: u64 = 64 * 1024;
@@ -29,17 +29,16 @@ pub struct ServerAddress {
 /// The file of this server. It is removed when this is dropped.
 pub struct AddressFile {
     path: PathBuf,
-    /// While it is there, no other server can have the database, and so none can have written the file.
-    _store: Arc<dyn Store>,
+    /// While it is there, no other server can have the database or the node, and so none can have written the file.
+    _lock: Box<dyn Any + Send + Sync>,
 }
 
 impl AddressFile {
-    /// For the server that has opened `store`. `None`: tasks are in memory, so nobody can look for the server by its store.
-    pub fn claim(url: &StoreUrl, store: Arc<dyn Store>) -> Option<Self> {
-        let StoreUrl::Sqlite(database) = url else { return None };
-        let claimed = Self { path: path_beside(&real_path(database)), _store: store };
+    /// For the server that holds the lock of `local_file` (`StoreSection::local_file`) by `lock`.
+    pub fn claim(local_file: &Path, lock: impl Any + Send + Sync) -> Self {
+        let claimed = Self { path: path_beside(&real_path(local_file)), _lock: Box::new(lock) };
         claimed.remove();
-        Some(claimed)
+        claimed
     }
 
     /// Readers see all of it or nothing.
@@ -73,7 +72,7 @@ impl Drop for AddressFile {
     }
 }
 
-/// The address of the server that runs with this database.
+/// The address of the server that runs with this database, or as this node.
 pub fn read(database: &Path) -> Option<ServerAddress> {
     let database = real_path(database);
     if !SqliteStore::is_open_elsewhere(&database) {
@@ -128,12 +127,10 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    use sabir_store::MemoryStore;
-
     use super::*;
 
     fn claim(database: &Path) -> AddressFile {
-        AddressFile::claim(&StoreUrl::Sqlite(database.to_owned()), Arc::new(MemoryStore::new())).unwrap()
+        AddressFile::claim(database, ())
     }
 
     fn names(folder: &Path) -> Vec<String> {
@@ -185,7 +182,6 @@ mod tests {
         assert!(!folder.path().join("sabir.db.server.json").exists());
         server.write(&ServerAddress { url: "http://127.0.0.1:7".into(), authority: None }).unwrap();
         assert_eq!(names(folder.path()), ["sabir.db", "sabir.db.server.json"]);
-        assert!(AddressFile::claim(&StoreUrl::Memory, Arc::new(MemoryStore::new())).is_none());
     }
 
     #[test]

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use http::{HeaderValue, header};
-use sabir_outbound::{Client, EgressPolicy, Guard, Limits, Request, Roots, SystemResolver, Target};
+use sabir_outbound::{
+    Client, DialError, EgressPolicy, Guard, Limits, OpenResponse, Request, Response, Roots, SystemResolver, Target,
+};
 use serde_json::Value;
 
 use crate::cli::{CliOptions, RunningServer};
@@ -27,31 +29,73 @@ pub struct AdminClient {
 
 impl AdminClient {
     pub fn new(server: &RunningServer, load: Load) -> anyhow::Result<Self> {
-        let LocalServer { url, roots } = match &server.url {
+        let local = match &server.url {
             Some(url) => LocalServer { url: url.trim_end_matches('/').to_owned(), roots: Roots::default() },
             None => local_server::find(&CliOptions { config: server.config.clone(), ..CliOptions::default() }, load)?,
         };
+        Self::of(local, server.token.as_deref())
+    }
+
+    /// Calls of this server.
+    pub fn of(LocalServer { url, roots }: LocalServer, token: Option<&str>) -> anyhow::Result<Self> {
         let target = Target::parse(&url).map_err(|error| anyhow!("cannot ask {url}: {error}"))?;
         // The operator wrote this address; nothing else can be dialled with this client.
         let mut policy = EgressPolicy::default();
         policy.trust(target.host, target.port);
         let guard = Guard::new(policy, Arc::new(SystemResolver::default()));
         let limits = Limits { body: LARGEST_ANSWER, ..Limits::default() };
-        let authorization = server.token.as_deref().map(authorization).transpose()?;
+        let authorization = token.map(authorization).transpose()?;
         Ok(AdminClient { client: Client::new(Arc::new(guard), limits, roots), base: url, authorization })
     }
 
     /// `below` is the path below `/admin/v1/`, with its query.
     pub async fn call(&self, method: &str, below: &str) -> anyhow::Result<Value> {
-        let mut request = Request::get(format!("{}/admin/v1/{below}", self.base), TIMEOUT);
+        self.call_within(method, below, TIMEOUT).await
+    }
+
+    /// The same for what may take longer.
+    pub async fn call_within(&self, method: &str, below: &str, timeout: Duration) -> anyhow::Result<Value> {
+        let request = self.request(method, below, timeout);
+        let response = self.client.send(request).await.map_err(|error| self.unreachable(&error))?;
+        self.read(response)
+    }
+
+    /// Begins to read an answer that is a stream.
+    pub async fn open(&self, below: &str) -> anyhow::Result<OpenResponse> {
+        let request = self.request("GET", below, TIMEOUT);
+        let response = self.client.open(request).await.map_err(|error| self.unreachable(&error))?;
+        match response.status.is_success() {
+            true => Ok(response),
+            false => {
+                let refusal = response.complete(TIMEOUT).await.map_err(|error| self.unreachable(&error))?;
+                self.read(refusal)?;
+                bail!(self.strange("no stream"))
+            }
+        }
+    }
+
+    /// The status of `/readyz`, and what it says.
+    pub async fn readiness(&self) -> anyhow::Result<(u16, String)> {
+        let request = Request::get(format!("{}/readyz", self.base), TIMEOUT);
+        let response = self.client.send(request).await.map_err(|error| anyhow!("{error}"))?;
+        Ok((response.status.as_u16(), String::from_utf8_lossy(&response.body).trim().to_owned()))
+    }
+
+    fn request(&self, method: &str, below: &str, timeout: Duration) -> Request {
+        let mut request = Request::get(format!("{}/admin/v1/{below}", self.base), timeout);
         request.method = method.parse().expect("a method of HTTP");
         request.headers.extend(self.authorization.clone().map(|value| (header::AUTHORIZATION, value)));
-        let response = self.client.send(request).await.map_err(|error| {
-            anyhow!(
-                "cannot ask the server at {}: {error}; start one with `sabir serve`, or give its URL with --url",
-                self.base
-            )
-        })?;
+        request
+    }
+
+    fn unreachable(&self, error: &DialError) -> anyhow::Error {
+        anyhow!(
+            "cannot ask the server at {}: {error}; start one with `sabir serve`, or give its URL with --url",
+            self.base
+        )
+    }
+
+    fn read(&self, response: Response) -> anyhow::Result<Value> {
         let body: Value = serde_json::from_slice(&response.body).unwrap_or_default();
         match (response.status.as_u16(), body["detail"].as_str()) {
             (200..300, _) if body.is_object() => Ok(body),
@@ -59,6 +103,18 @@ impl AdminClient {
             (_, Some(detail)) => bail!("{}", visible(detail)),
             _ => bail!(self.strange(response.status.as_str())),
         }
+    }
+
+    /// The status of the answer to `GET` of this path, and its body; null where that is no JSON.
+    pub async fn get(&self, path: &str, timeout: Duration) -> anyhow::Result<(u16, Value)> {
+        let response = self.client.send(Request::get(format!("{}{path}", self.base), timeout)).await;
+        let response = response.map_err(|error| anyhow!("cannot ask the server at {}: {error}", self.base))?;
+        Ok((response.status.as_u16(), serde_json::from_slice(&response.body).unwrap_or_default()))
+    }
+
+    /// Without a slash at the end.
+    pub fn base(&self) -> &str {
+        &self.base
     }
 
     pub fn strange(&self, what: &str) -> String {

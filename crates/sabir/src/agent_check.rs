@@ -152,6 +152,18 @@ impl Checked {
         self.outcome.is_ok()
     }
 
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The answer of the program; or what is wrong with it, and the remedy.
+    pub fn verdict(&self) -> Result<&str, (&'static str, &str)> {
+        match &self.outcome {
+            Ok(answer) => Ok(answer),
+            Err(failure) => Err((failure.diagnosis.words(), &failure.remedy)),
+        }
+    }
+
     fn row(&self) -> Vec<String> {
         let asks = match self.asks {
             Asks::Yes => "yes".to_owned(),

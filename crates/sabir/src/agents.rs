@@ -167,7 +167,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// What is said beyond this is no version.
 const LONGEST: u64 = 4096;
 
-fn version(program: &Path, argument: &str) -> Result<String, String> {
+/// What the program says of its version, or why it says nothing.
+pub fn version(program: &Path, argument: &str) -> Result<String, String> {
     let started =
         Command::new(program).arg(argument).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = started.map_err(|error| format!("cannot be started: {error}"))?;

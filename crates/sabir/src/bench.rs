@@ -37,9 +37,11 @@ fn options(flags: &BenchOptions) -> Options {
         chunks: flags.chunks.unwrap_or(match workload {
             Workload::Fanout => 1000,
             Workload::ListRunning | Workload::Stalled => 20_000,
+            Workload::WakeUp => 20,
             _ => 100,
         }),
         readers: flags.readers as usize,
+        other: flags.other.clone(),
         pid: flags.pid,
     }
 }

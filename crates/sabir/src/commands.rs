@@ -10,19 +10,23 @@ use anyhow::Context;
 use sabir_agents::process;
 
 use crate::cli::{
-    AgentsOptions, AssignOptions, AuditOptions, CardOptions, CheckOptions, CliCommand, CliOptions, ConfigOptions,
-    Format, FormatOptions, ImportCardOptions, KeyCommand, ManOptions, PushCommand, TasksCommand, TokenCommand,
+    AgentsOptions, AuditOptions, BackupOptions, CardOptions, CheckOptions, CliCommand, CliOptions, ConfigOptions,
+    DoctorOptions, Format, FormatOptions, ImportCardOptions, KeyCommand, ManOptions, MigrateOptions, PushCommand,
+    RestoreOptions, StoreCheckOptions, StoreCommand, TasksCommand, TasksOptions, TokenCommand,
 };
 use crate::client_commands::{Failure, Surroundings, answer, cancel, get, list, send, watch};
 use crate::config::{self, Audience, LoadedConfig, Problems};
 use crate::exit::Exit;
 use crate::import_card::{self, Imported};
 use crate::process_environment::{
-    audience, client_variables, load, load_again, log_style, machine, remote_agent, surroundings, terminals,
+    audience, client_variables, load, load_again, load_silently, log_style, machine, remote_agent, surroundings,
+    terminals,
 };
+use crate::transfer_progress::ProgressLine;
 use crate::{
-    agent_check, agents, audit, bench, card, client_commands, completions, conformance, descriptors, keys, man, proxy,
-    push, serve, tasks, tokens,
+    agent_check, agents, audit, bench, card, client_commands, completions, conformance, descriptors, doctor, health,
+    keys, man, nodes, proxy, push, serve, server_facts, store_backup, store_check, store_migrate, store_restore, tasks,
+    tokens,
 };
 
 /// The exit code where a remote agent is not there.
@@ -48,7 +52,14 @@ pub fn run(command: CliCommand) -> anyhow::Result<ExitCode> {
         CliCommand::Card(options) => client(&card_format(&options), async |around| show_card(&options, around).await),
         CliCommand::Check(options) => check_server(&options),
         CliCommand::Audit(options) => show_audit(&options),
-        CliCommand::Tasks(TasksCommand::Assign(options)) => assign_tasks(&options),
+        CliCommand::Doctor(options) => examine(&options),
+        CliCommand::Nodes(options) => print(&nodes::run(&options, audience(), load)?),
+        CliCommand::Health(options) => print(&health::run(&options, audience(), load_silently)?),
+        CliCommand::Store(StoreCommand::Check(options)) => check_store(&options),
+        CliCommand::Store(StoreCommand::Migrate(options)) => migrate_store(&options),
+        CliCommand::Store(StoreCommand::Backup(options)) => back_up(&options),
+        CliCommand::Store(StoreCommand::Restore(options)) => restore_store(&options),
+        CliCommand::Tasks(options) => tasks(&options),
         CliCommand::Key(command) => make_key(&command),
         CliCommand::Token(command) => make_token(&command),
         CliCommand::Bench(options) => bench::run(&options).map(|()| ExitCode::SUCCESS),
@@ -80,6 +91,7 @@ fn serve_proxy(options: CliOptions) -> anyhow::Result<ExitCode> {
 fn check_start(loaded: &LoadedConfig) -> anyhow::Result<()> {
     loaded.check_exposure()?;
     loaded.check_tls()?;
+    loaded.check_store()?;
     loaded.check_requirements(&machine()?)?;
     Ok(())
 }
@@ -87,7 +99,8 @@ fn check_start(loaded: &LoadedConfig) -> anyhow::Result<()> {
 fn serve_loaded(loaded: LoadedConfig, options: CliOptions) -> anyhow::Result<ExitCode> {
     let surroundings = surroundings(descriptors::raise(), &loaded.config)?;
     process::adopt_orphans();
-    serve::run(loaded.config, surroundings, log_style(), Box::new(move || load_again(&options)))?;
+    let settings = server_facts::settings(&loaded);
+    serve::run(loaded.config, settings, surroundings, log_style(), Box::new(move || load_again(&options)))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -112,7 +125,9 @@ fn show_config(options: &ConfigOptions) -> anyhow::Result<ExitCode> {
         return print(&config::schema());
     }
     let loaded = load(&options.options)?;
-    for refused in [loaded.check_exposure(), loaded.check_tls(), loaded.check_requirements(&machine()?)] {
+    let refusals =
+        [loaded.check_exposure(), loaded.check_tls(), loaded.check_store(), loaded.check_requirements(&machine()?)];
+    for refused in refusals {
         for problem in refused.err().into_iter().flat_map(|Problems(problems)| problems) {
             eprintln!("sabir: warning: serve would refuse this: {problem}");
         }
@@ -188,8 +203,55 @@ fn show_audit(options: &AuditOptions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn assign_tasks(options: &AssignOptions) -> anyhow::Result<ExitCode> {
-    print(&tasks::assign(options, audience(), load)?)
+fn examine(options: &DoctorOptions) -> anyhow::Result<ExitCode> {
+    let prepare = |loaded: &LoadedConfig| surroundings(descriptors::raise(), &loaded.config);
+    let report = doctor::run(options, load_silently(&options.options), prepare)?;
+    print(&report.show(audience()))?;
+    Ok(if report.is_well() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn check_store(options: &StoreCheckOptions) -> anyhow::Result<ExitCode> {
+    let options = CliOptions { config: options.config.clone(), store: options.store.clone(), ..CliOptions::default() };
+    let report = store_check::run(&load(&options)?.config.store.url, ProgressLine::on(&terminals()))?;
+    print(&report.show(audience()))?;
+    Ok(if report.is_well() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn migrate_store(options: &MigrateOptions) -> anyhow::Result<ExitCode> {
+    let report = store_migrate::run(options, ProgressLine::on(&terminals()))?;
+    print(&report.show(audience()))
+}
+
+fn back_up(options: &BackupOptions) -> anyhow::Result<ExitCode> {
+    let report = store_backup::run(options, &terminals(), load, ProgressLine::on(&terminals()))?;
+    match report.is_on_stdout() {
+        true => {
+            eprint!("{}", report.show(Audience::Person));
+            Ok(ExitCode::SUCCESS)
+        }
+        false => print(&report.show(audience())),
+    }
+}
+
+fn restore_store(options: &RestoreOptions) -> anyhow::Result<ExitCode> {
+    print(&store_restore::run(options, load, ProgressLine::on(&terminals()))?.show(audience()))
+}
+
+fn tasks(options: &TasksOptions) -> anyhow::Result<ExitCode> {
+    match &options.command {
+        None => print(&tasks::list(options, audience(), load)?),
+        Some(TasksCommand::Assign(options)) => print(&tasks::assign(options, audience(), load)?),
+        Some(TasksCommand::Cancel(options)) => {
+            let terminals = terminals();
+            let ask = match terminals.stdin && terminals.stderr {
+                true => tasks::Asking::Possible,
+                false => tasks::Asking::Impossible,
+            };
+            let (text, failures) = tasks::cancel(options, ask, audience(), load)?;
+            print(&text)?;
+            fail_with(failures.iter().map(String::as_str))
+        }
+    }
 }
 
 fn make_key(KeyCommand::New { signing, card, alg, plain }: &KeyCommand) -> anyhow::Result<ExitCode> {

@@ -18,8 +18,6 @@ use rcgen::{
 use sabir_model::Base64;
 use sabir_server::{ClientCertificates, Tls, TlsSettings};
 
-use crate::config::StoreUrl;
-
 const DAY: Duration = Duration::from_secs(86_400);
 const VALID_FOR: Duration = Duration::from_secs(365 * 86_400);
 
@@ -31,12 +29,13 @@ pub struct DevCertificate {
 }
 
 impl DevCertificate {
-    /// The one beside this store, which is made if it is not there or does not fit. `name` is that of the machine.
-    pub fn of_store(store: &StoreUrl, name: Option<&str>) -> anyhow::Result<Self> {
+    /// The one beside this file (`StoreSection::local_file`), which is made if it is not there or does not fit. `name` is that
+    /// of the machine.
+    pub fn beside(local_file: Option<&Path>, name: Option<&str>) -> anyhow::Result<Self> {
         let names: Vec<&str> = ["localhost", "127.0.0.1", "::1"].into_iter().chain(name.filter(is_dns_name)).collect();
-        let made = match store {
-            StoreUrl::Sqlite(path) => Self { folder: folder_beside(path), is_temporary: false },
-            StoreUrl::Memory => Self { folder: new_temporary_folder()?, is_temporary: true },
+        let made = match local_file {
+            Some(path) => Self { folder: folder_beside(path), is_temporary: false },
+            None => Self { folder: new_temporary_folder()?, is_temporary: true },
         };
         if !made.is_fit(&names) {
             made.make(&names).with_context(|| {
@@ -118,12 +117,12 @@ impl Drop for DevCertificate {
     }
 }
 
-/// The authority of the server that has this store, as DER.
-pub fn authority_of(store: &StoreUrl) -> anyhow::Result<Vec<u8>> {
-    let StoreUrl::Sqlite(database) = store else {
+/// The authority of the server whose files lie beside this one, as DER.
+pub fn authority_beside(local_file: Option<&Path>) -> anyhow::Result<Vec<u8>> {
+    let Some(local_file) = local_file else {
         anyhow::bail!("a server with tasks in memory and --dev-tls cannot be found; give its address with --url")
     };
-    read_authority(&folder_beside(database).join("ca.pem"))
+    read_authority(&folder_beside(local_file).join("ca.pem"))
 }
 
 /// An authority from its file, as DER.
@@ -186,7 +185,7 @@ mod tests {
     #[test]
     fn a_certificate_is_used_again_while_it_fits() {
         let folder = tempfile::tempdir().unwrap();
-        let store = StoreUrl::Sqlite(folder.path().join("sabir.db"));
+        let database = folder.path().join("sabir.db");
         let mut seen = Vec::new();
         for (name, spoil, is_new) in [
             (Some("box"), None, true),
@@ -201,7 +200,7 @@ mod tests {
             if let Some(file) = spoil {
                 std::fs::remove_file(folder.path().join("sabir.db-tls").join(file)).unwrap();
             }
-            let made = DevCertificate::of_store(&store, name).unwrap();
+            let made = DevCertificate::beside(Some(&database), name).unwrap();
             let read = ["ca.pem", "cert.pem", "key.pem"].map(|file| std::fs::read(made.folder.join(file)).unwrap());
             assert_eq!(!seen.contains(&read), is_new, "{name:?} {spoil:?}");
             seen.push(read);
@@ -217,7 +216,7 @@ mod tests {
 
     #[test]
     fn with_tasks_in_memory_it_goes_with_the_server() {
-        let made = DevCertificate::of_store(&StoreUrl::Memory, None).unwrap();
+        let made = DevCertificate::beside(None, None).unwrap();
         let folder = made.folder.clone();
         assert!(made.authority().is_file());
         drop(made);

@@ -104,6 +104,7 @@ fn hosted_with_limits(agent: &config::AgentConfig, config: &Config, program: Arc
     let mut hosted = Hosted::new(agent_id(&agent.id)?, program);
     hosted.limits = Limits::default()
         .concurrent(agent.max_concurrent)
+        .concurrent_total(agent.max_concurrent_total)
         .queue(agent.queue)
         .max_parked(agent.max_parked)
         .timeout(agent.timeout)
@@ -159,6 +160,7 @@ fn program_settings(program: &config::ProgramConfig, kind: Kind, machine: &Machi
         max_output: program.max_output as u64,
         stop_grace: STOP_GRACE,
         keep_warm: (!program.keep_warm.is_zero()).then_some(program.keep_warm),
+        portable: program.portable,
     }
 }
 

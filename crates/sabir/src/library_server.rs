@@ -11,9 +11,9 @@ use sabir_outbound::EgressPolicy;
 use sabir_outbound::jose::CardKey;
 use sabir_outbound::webhooks::{DispatcherSettings, SealKey, Signer, SigningKey};
 use sabir_server::{
-    AddressRange, AdminAccess, App, AuthSettings, CardSettings, CatalogueAccess, CorsSettings, GrpcAddress, HostCheck,
-    HostName, Listeners, PeerLimit, RESERVED_AGENT_IDS, RequestLimits, ServerSettings, Service, Timeouts,
-    TrustedProxies, is_path_segment,
+    AddressRange, AdminAccess, App, AuthSettings, CardSettings, CatalogueAccess, Console, CorsSettings, GrpcAddress,
+    HostCheck, HostName, Listeners, PeerLimit, RESERVED_AGENT_IDS, RequestLimits, ServerFacts, ServerSettings, Service,
+    StoreAbout, Timeouts, TrustedProxies, is_path_segment,
 };
 use sabir_store::{Durability, MemoryStore, Outbox, SqliteStore, Store};
 use tokio::sync::watch;
@@ -282,6 +282,15 @@ impl Server {
         let deliveries = webhooks.map(|webhooks| webhooks.start(store, outbox));
         let first =
             addresses.as_deref().and_then(<[SocketAddr]>::first).filter(|address| !address.ip().is_unspecified());
+        let facts = ServerFacts {
+            version: env!("CARGO_PKG_VERSION").into(),
+            urls: first.iter().map(|address| format!("http://{address}")).collect(),
+            store: match &file {
+                Some(_) => StoreAbout { kind: "sqlite", place: Some(self.store.clone()), durability: None },
+                None => StoreAbout { kind: "memory", ..StoreAbout::default() },
+            },
+            ..ServerFacts::default()
+        };
         let settings = ServerSettings {
             body_limit: BODY_LIMIT,
             memory: MEMORY,
@@ -300,8 +309,13 @@ impl Server {
                 Some(_) => AdminAccess::RefusedForPublicUrl,
                 None => AdminAccess::Loopback,
             },
+            // Whoever embeds the server has pages of its own.
+            console: Console::Off,
             jwks,
             card_signer: card_key.map(card_signer),
+            facts,
+            metrics: None,
+            call_observer: None,
             card: CardSettings {
                 name: None,
                 description: None,

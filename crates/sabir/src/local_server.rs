@@ -6,7 +6,7 @@ use sabir_outbound::Roots;
 
 use crate::address_file;
 use crate::cli::CliOptions;
-use crate::config::{LoadedConfig, Problems, ServerSection, StoreUrl};
+use crate::config::{LoadedConfig, Problems, ServerSection};
 use crate::dev_tls;
 use crate::serve::reachable;
 
@@ -27,9 +27,8 @@ pub struct LocalServer {
 pub fn find(options: &CliOptions, load: Load) -> anyhow::Result<LocalServer> {
     let config = load(options)?.config;
     let mut roots = Roots::default();
-    if let StoreUrl::Sqlite(database) = &config.store.url
-        && let Some(address) = address_file::read(database)
-    {
+    let local_file = config.store.local_file();
+    if let Some(address) = local_file.as_deref().and_then(address_file::read) {
         if let Some(file) = &address.authority {
             roots.add(dev_tls::read_authority(file)?.into())?;
         }
@@ -37,7 +36,7 @@ pub fn find(options: &CliOptions, load: Load) -> anyhow::Result<LocalServer> {
     }
     let url = configured_url(&config.server)?;
     if config.server.dev_tls {
-        roots.add(dev_tls::authority_of(&config.store.url)?.into())?;
+        roots.add(dev_tls::authority_beside(local_file.as_deref())?.into())?;
     }
     Ok(LocalServer { url, roots })
 }

@@ -11,7 +11,7 @@ use anyhow::Context;
 use sabir_agents::program::{GitLimits, Host, WarmPrograms, Workspaces, Worktrees};
 
 use crate::cli::{CliOptions, RemoteOptions};
-use crate::config::{self, AgentConfig, Audience, Config, LoadedConfig, Problems, StoreUrl};
+use crate::config::{self, AgentConfig, Audience, Config, LoadedConfig, Problems};
 use crate::descriptors::Descriptors;
 use crate::hosting::Surroundings;
 use crate::machine::Machine;
@@ -24,6 +24,11 @@ pub fn load(options: &CliOptions) -> Result<LoadedConfig, Problems> {
         eprintln!("sabir: warning: {warning}");
     }
     Ok(loaded)
+}
+
+/// The same for a command that shows the warnings itself.
+pub fn load_silently(options: &CliOptions) -> Result<LoadedConfig, Problems> {
+    config::load(options, std::env::vars_os())
 }
 
 /// Reads the configuration of a server that runs. Its warnings were printed when the server started.
@@ -92,21 +97,18 @@ pub fn surroundings(descriptors: Descriptors, config: &Config) -> anyhow::Result
     let seconds = std::env::var("TCK_STREAMING_TIMEOUT").ok().and_then(|text| text.parse().ok());
     let streaming_timeout = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let streaming_timeout = streaming_timeout.unwrap_or(Duration::from_secs(2));
-    let host = host(descriptors.given, &config.store.url)?;
+    let host = host(descriptors.given, config.store.local_file())?;
     Ok(Surroundings { streaming_timeout, machine: machine()?, host, descriptors })
 }
 
-fn host(open_files: Option<u64>, store: &StoreUrl) -> anyhow::Result<Host> {
+fn host(open_files: Option<u64>, local_file: Option<PathBuf>) -> anyhow::Result<Host> {
     // The running program, also when its file has been replaced since.
     let running = Path::new("/proc/self/exe");
     let guard = match running.exists() {
         true => running.to_owned(),
         false => std::env::current_exe().context("cannot tell where sabir itself is")?,
     };
-    let database = match store {
-        StoreUrl::Sqlite(path) => Some(std::path::absolute(path).unwrap_or_else(|_| path.clone())),
-        StoreUrl::Memory => None,
-    };
+    let database = local_file.map(|path| std::path::absolute(&path).unwrap_or(path));
     let worktrees = Worktrees::new(worktrees_folder(database.as_deref()));
     let variables = std::env::vars_os().collect();
     let (warm, git_limits) = (WarmPrograms::default(), GitLimits::default());

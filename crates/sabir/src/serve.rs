@@ -9,18 +9,21 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, anyhow};
+use futures_util::future::BoxFuture;
 use sabir_agents::process;
 use sabir_agents::program::{Host, keep_tidy};
-use sabir_engine::{Builder, CallerLimits, Engine, EngineSettings};
+use sabir_engine::{Builder, CallerLimits, Engine, EngineSettings, LeaseObserver};
 use sabir_outbound::EgressPolicy;
 use sabir_outbound::jose::CardKey;
 use sabir_outbound::webhooks::{DispatcherSettings, SealKey, Signer, SigningKey};
 use sabir_server::{
-    AddressRange, AdminAccess, ApiKey, App, AuthSettings, CardSettings, CatalogueAccess, CertificateGrant,
-    CorsSettings, Credential, GrpcAddress, HostCheck, HostName, Listeners, PeerLimit, RequestLimits, ServerSettings,
-    Timeouts, Tls, TrustedProxies,
+    AddressRange, AdminAccess, ApiKey, App, AuthSettings, CardSettings, CatalogueAccess, CertificateGrant, Console,
+    CorsSettings, Credential, GrpcAddress, HostCheck, HostName, Listeners, PeerLimit, RequestLimits, ServerFacts,
+    ServerSettings, SettingFact, Timeouts, Tls, TrustedProxies,
 };
-use sabir_store::{AuditLog, MemoryStore, Outbox, SqliteStore, Store};
+use sabir_store::{
+    AuditLog, Cluster, Measured, MemoryStore, Outbox, PostgresSettings, PostgresStore, SqliteStore, Store, StoreError,
+};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout_at};
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -29,12 +32,16 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::address_file::{AddressFile, ServerAddress};
 use crate::card_signer::{card_signer, jwks};
-use crate::config::{self, Config, LogFormat, Problems, StoreUrl};
+use crate::config::{self, Config, LogFormat, PostgresUrl, Problems, StoreUrl};
 use crate::dev_tls::DevCertificate;
 use crate::hosting::{Surroundings, host};
 use crate::identity_documents;
 use crate::machine;
+use crate::metrics::{Figures, MetricsListeners};
+use crate::node_lock::NodeLock;
+use crate::server_facts;
 use crate::signals::{Signals, StopRequest};
+use crate::telemetry::Traces;
 use crate::webhooks::{Deliveries, Webhooks};
 
 /// What the answers of settled runs may take on their way out.
@@ -61,11 +68,17 @@ impl LogStyle {
     }
 }
 
-/// `load` reads the configuration again, when SIGHUP asks for it.
-pub fn run(config: Config, surroundings: Surroundings, style: LogStyle, load: Load) -> anyhow::Result<()> {
+/// `settings` is what operators are shown of the configuration. `load` reads it again, when SIGHUP asks for it.
+pub fn run(
+    config: Config,
+    settings: Vec<SettingFact>,
+    surroundings: Surroundings,
+    style: LogStyle,
+    load: Load,
+) -> anyhow::Result<()> {
     start_logging(&config, style);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-    let stopped = runtime.block_on(serve(config, surroundings, load));
+    let stopped = runtime.block_on(serve(config, settings, surroundings, load));
     runtime.shutdown_timeout(THREADS);
     // Guards would end what is left, but for those that their programs have stopped. Not before nobody works any more: what
     // sees a program of its own killed would go on without it.
@@ -83,10 +96,18 @@ enum Stopped {
     AtOnce,
 }
 
-async fn serve(config: Config, surroundings: Surroundings, load: Load) -> anyhow::Result<Stopped> {
-    let OpenStore { store, outbox, audit } = open_store(&config)?;
-    let address_file = AddressFile::claim(&config.store.url, store.clone());
-    let webhooks = webhooks(&config)?;
+async fn serve(
+    config: Config,
+    settings: Vec<SettingFact>,
+    surroundings: Surroundings,
+    load: Load,
+) -> anyhow::Result<Stopped> {
+    // Before the store is opened: two servers that are the same node would take each other's tasks.
+    let node_lock = NodeLock::of(&config)?;
+    let OpenStore { store, outbox, audit, measured, cluster } = open_store(&config).await?;
+    let figures = Figures::of(&config.metrics);
+    let address_file = config.store.local_file().map(|file| AddressFile::claim(&file, (node_lock, store.clone())));
+    let webhooks = webhooks(&config, figures.as_ref())?;
     let tls = open_tls(&config)?;
     let listeners = Listeners::bind(&config.server.listen).await.map_err(|unavailable| {
         let remedy = match unavailable.error.kind() {
@@ -97,6 +118,7 @@ async fn serve(config: Config, surroundings: Surroundings, load: Load) -> anyhow
         };
         anyhow!("cannot listen on {}: {}{remedy}", unavailable.address, unavailable.error)
     })?;
+    let metrics_listeners = MetricsListeners::bind(&config.metrics).await?;
     let addresses = listeners.addresses();
     if config.card.signing_key.is_some() && public_base(&config, &addresses).is_none() {
         tracing::warn!("cards are not signed: on a wildcard address only server.public_url says what to vouch for");
@@ -113,6 +135,18 @@ async fn serve(config: Config, surroundings: Surroundings, load: Load) -> anyhow
     if config.keeps_audit() {
         builder = builder.audit(audit, config.audit.keep);
     }
+    if let Some(cluster) = &cluster {
+        builder = builder.cluster(cluster.clone()).lease_observer(Arc::new(ProgramLease));
+    }
+    if let Some(figures) = &figures {
+        measured.observe_commits(figures.store.clone());
+        builder = builder.metrics(figures.engine.clone(), measured);
+    }
+    let node = cluster.as_ref().map(|_| config.cluster.node());
+    let traces = Traces::start(&surroundings.host.variables, node.as_deref());
+    if let Some(traces) = &traces {
+        builder = builder.run_observer(traces.runs());
+    }
     let agents = host(&config, &surroundings)?;
     for agent in agents.hosted {
         builder = builder.agent(agent);
@@ -125,11 +159,21 @@ async fn serve(config: Config, surroundings: Surroundings, load: Load) -> anyhow
     let engine = builder.start().await.context("cannot take up the tasks of the store")?;
     let deliveries = webhooks.map(|webhooks| webhooks.start(store, outbox));
     let max_connections = surroundings.descriptors.connections(config.program_runs());
-    let app = App::new(engine.clone(), server_settings(&config, max_connections, &addresses));
+    let urls = local_urls(&config, &addresses);
+    let facts = server_facts::of_config(&config, settings, urls.clone());
+    let metrics = figures.as_ref().map(Figures::metrics);
+    let call_observer = traces.as_ref().map(Traces::calls);
+    let settings = server_settings(&config, max_connections, &addresses, facts);
+    let settings = ServerSettings { metrics, call_observer, ..settings };
+    let app = App::new(engine.clone(), settings);
 
     tokio::spawn(process::reap_orphans());
     tokio::spawn(keep_tidy(surroundings.host.clone(), engine.clone()));
     let (close, closed) = watch::channel(false);
+    let metrics_addresses = metrics_listeners.as_ref().map(MetricsListeners::addresses).unwrap_or_default();
+    if let Some(listeners) = metrics_listeners {
+        listeners.serve(&app, closed.clone(), LINGER);
+    }
     let mut serving = tokio::spawn(listeners.serve(app.clone(), closed, LINGER));
     let certificates = tls.as_ref().map(|tls| {
         let asked = Arc::new(Notify::new());
@@ -139,7 +183,6 @@ async fn serve(config: Config, surroundings: Surroundings, load: Load) -> anyhow
     let reload = Arc::new(Notify::new());
     tokio::spawn(keep_credentials_current(reload.clone(), certificates, app, load));
     let mut signals = Signals::new(reload)?;
-    let urls = local_urls(&config, &addresses);
     let authority = tls.as_ref().and_then(|tls| tls.dev.as_ref()).map(DevCertificate::authority);
     if let (Some(file), Some(url)) = (&address_file, urls.first()) {
         let address = ServerAddress { url: url.clone(), authority: authority.clone() };
@@ -147,7 +190,11 @@ async fn serve(config: Config, surroundings: Surroundings, load: Load) -> anyhow
             tracing::warn!(%error, "cannot write the address file; client commands need --url");
         }
     }
-    announce(&config, &urls, authority.as_deref())?;
+    let node = match &cluster {
+        Some(cluster) => Some(OwnNode::of(&**cluster).await.context("cannot read the list of nodes")?),
+        None => None,
+    };
+    announce(&config, &urls, authority.as_deref(), node.as_ref(), &metrics_addresses)?;
     let mut latest = signals.next().await;
     let grace = config.server.grace;
     tracing::info!("stopping; runs have {grace:?} to finish; a second signal ends them now");
@@ -172,8 +219,24 @@ async fn serve(config: Config, surroundings: Surroundings, load: Load) -> anyhow
         }
     };
     ended.context("the server broke off")?;
+    if let Some(traces) = traces {
+        traces.stop().await;
+    }
     tracing::info!("stopped");
     Ok(Stopped::InOrder)
+}
+
+/// The guards of programs pause them when the lease of this node is over, whatever this process does then.
+struct ProgramLease;
+
+impl LeaseObserver for ProgramLease {
+    fn extended(&self, until: Instant) {
+        process::set_run_until(Some(until.into_std()));
+    }
+
+    fn lost(&self) -> BoxFuture<'static, ()> {
+        Box::pin(async { drop(tokio::task::spawn_blocking(|| process::end_programs(LAST_KILL)).await) })
+    }
 }
 
 /// Returns when nothing runs any more and balancers have had their time to notice; requests are answered meanwhile.
@@ -202,6 +265,7 @@ async fn stop(
         () = in_order => {}
         _ = hurried.wait_for(|hurry| *hurry) => engine.stop_now().await,
     }
+    engine.leave_cluster().await;
 }
 
 /// One object in its roles.
@@ -209,21 +273,66 @@ struct OpenStore {
     store: Arc<dyn Store>,
     outbox: Arc<dyn Outbox>,
     audit: Arc<dyn AuditLog>,
+    measured: Arc<dyn Measured>,
+    /// Where other servers share the store.
+    cluster: Option<Arc<dyn Cluster>>,
 }
 
 impl OpenStore {
-    fn new<S: Store + Outbox + AuditLog>(store: S) -> Self {
-        let store = Arc::new(store);
-        Self { store: store.clone(), outbox: store.clone(), audit: store }
+    fn new<S: Store + Outbox + AuditLog + Measured>(store: S) -> Self {
+        Self::of(Arc::new(store))
+    }
+
+    fn of<S: Store + Outbox + AuditLog + Measured>(store: Arc<S>) -> Self {
+        Self { store: store.clone(), outbox: store.clone(), audit: store.clone(), measured: store, cluster: None }
     }
 }
 
-fn open_store(config: &Config) -> anyhow::Result<OpenStore> {
+async fn open_store(config: &Config) -> anyhow::Result<OpenStore> {
     match &config.store.url {
         StoreUrl::Memory => Ok(OpenStore::new(MemoryStore::new())),
         StoreUrl::Sqlite(path) => {
             make_folder_of(path)?;
             Ok(OpenStore::new(SqliteStore::open(path, config.store.durability)?))
+        }
+        StoreUrl::Postgres(url) => open_postgres(url, &config.cluster).await,
+    }
+}
+
+/// Waits up to 30 seconds for a database that cannot be reached, since both may start at the same time.
+async fn open_postgres(url: &PostgresUrl, cluster: &config::ClusterSection) -> anyhow::Result<OpenStore> {
+    let settings = PostgresSettings {
+        url: url.with_password().to_owned(),
+        node_name: cluster.node().into(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        beat: cluster.beat,
+        grace: cluster.grace,
+        home_timeout: cluster.home_timeout,
+        start_timeout: Duration::from_secs(30),
+        writers: cluster.writers,
+    };
+    let store = Arc::new(PostgresStore::open(settings).await.with_context(|| format!("cannot open {url}"))?);
+    Ok(OpenStore { cluster: Some(store.clone()), ..OpenStore::of(store) })
+}
+
+/// This server among the nodes, as the start line shows it.
+struct OwnNode {
+    name: String,
+    /// Whether it hears of changes at once, or looks for them.
+    hears_hints: bool,
+}
+
+impl OwnNode {
+    async fn of(cluster: &dyn Cluster) -> Result<Self, StoreError> {
+        let members = cluster.members().await?;
+        let hears_hints = members.iter().any(|member| member.is_this && member.hears_hints);
+        Ok(Self { name: cluster.node_name().to_string(), hears_hints })
+    }
+
+    fn hearing(&self) -> &'static str {
+        match self.hears_hints {
+            true => "hears other nodes at once",
+            false => "polling: a pooler is between",
         }
     }
 }
@@ -238,7 +347,10 @@ struct OpenedTls {
 fn open_tls(config: &Config) -> anyhow::Result<Option<OpenedTls>> {
     let server = &config.server;
     let dev = match server.dev_tls {
-        true => Some(DevCertificate::of_store(&config.store.url, machine::own_name().as_deref())?),
+        true => {
+            let local_file = config.store.local_file();
+            Some(DevCertificate::beside(local_file.as_deref(), machine::own_name().as_deref())?)
+        }
         false => None,
     };
     let settings = match &dev {
@@ -254,7 +366,7 @@ fn open_tls(config: &Config) -> anyhow::Result<Option<OpenedTls>> {
 }
 
 /// `None`: they are switched off. The configuration has checked every entry and key.
-fn webhooks(config: &Config) -> anyhow::Result<Option<Webhooks>> {
+fn webhooks(config: &Config, figures: Option<&Figures>) -> anyhow::Result<Option<Webhooks>> {
     let push = &config.push;
     if !push.enabled {
         return Ok(None);
@@ -276,6 +388,7 @@ fn webhooks(config: &Config) -> anyhow::Result<Option<Webhooks>> {
         per_receiver: push.per_receiver,
         seal_key,
         signer: Signer { hmac_secret, key: signing_key },
+        counts: figures.map(|figures| figures.deliveries.clone()).unwrap_or_default(),
         ..DispatcherSettings::default()
     };
     Ok(Some(Webhooks::new(policy, settings)))
@@ -301,7 +414,12 @@ fn engine_settings(config: &Config) -> EngineSettings {
     }
 }
 
-fn server_settings(config: &Config, max_connections: usize, addresses: &[SocketAddr]) -> ServerSettings {
+fn server_settings(
+    config: &Config,
+    max_connections: usize,
+    addresses: &[SocketAddr],
+    facts: ServerFacts,
+) -> ServerSettings {
     let card = &config.card;
     // The configuration has checked the keys.
     let signing_key = config.push.signing_key.as_ref().filter(|_| config.push.enabled);
@@ -331,8 +449,12 @@ fn server_settings(config: &Config, max_connections: usize, addresses: &[SocketA
             server if server.public_url.is_some() => AdminAccess::RefusedForPublicUrl,
             _ => AdminAccess::Loopback,
         },
+        console: if config.console.enabled { Console::Served } else { Console::Off },
         jwks: jwks(signing_key.as_ref(), card_key.as_ref()),
         card_signer: card_key.map(card_signer),
+        facts,
+        metrics: None,
+        call_observer: None,
         card: CardSettings {
             name: card.name.clone(),
             description: card.description.clone(),
@@ -447,13 +569,22 @@ fn public_base(config: &Config, addresses: &[SocketAddr]) -> Option<String> {
 }
 
 /// Says where to go next: a few lines for a person, one line of JSON for a program.
-fn announce(config: &Config, urls: &[String], authority: Option<&Path>) -> anyhow::Result<()> {
+fn announce(
+    config: &Config,
+    urls: &[String],
+    authority: Option<&Path>,
+    node: Option<&OwnNode>,
+    metrics: &[SocketAddr],
+) -> anyhow::Result<()> {
     let mut out = std::io::stdout();
     let Some(url) = urls.first() else { return Ok(()) };
     let store = match &config.store.url {
         StoreUrl::Memory => "memory: (gone when the server stops)".to_owned(),
         StoreUrl::Sqlite(path) => std::path::absolute(path).unwrap_or_else(|_| path.clone()).display().to_string(),
+        StoreUrl::Postgres(url) => url.to_string(),
     };
+    let metrics: Vec<String> =
+        metrics.iter().map(|address| format!("http://{}/metrics", reachable(*address))).collect();
     let written = if out.is_terminal() {
         // Whoever names no server finds the authority of the local one.
         let (trust, server) = match authority {
@@ -467,12 +598,15 @@ fn announce(config: &Config, urls: &[String], authority: Option<&Path>) -> anyho
         writeln!(
             out,
             "Sabir {version} serves {agents} on {all}\n\
-             \n  card    {url}/.well-known/agent-card.json\n  tasks   {store}{trust}\n\
+             \n  card    {url}/.well-known/agent-card.json\n{console}  tasks   {store}{node}{trust}{figures}\n\
              \nTry it:\n\n  {credential}sabir send {server}hello\n\
              \nCtrl-C stops it.",
             version = env!("CARGO_PKG_VERSION"),
             agents = agents.join(", "),
             all = urls.join(", "),
+            console = if config.console.enabled { format!("  console {url}/console\n") } else { String::new() },
+            figures = metrics.first().map(|url| format!("\n  metrics {url}")).unwrap_or_default(),
+            node = node.map(|node| format!("\n  node    {} ({})", node.name, node.hearing())).unwrap_or_default(),
             credential = if config.auth.has_headers() { "SABIR_TOKEN=$TOKEN " } else { "" },
         )
     } else {
@@ -484,6 +618,16 @@ fn announce(config: &Config, urls: &[String], authority: Option<&Path>) -> anyho
             "version": env!("CARGO_PKG_VERSION"),
             "pid": std::process::id(),
         });
+        if config.console.enabled {
+            line["console"] = format!("{url}/console").into();
+        }
+        if let Some(node) = node {
+            line["node"] = node.name.as_str().into();
+            line["hears_nodes"] = node.hearing().into();
+        }
+        if !metrics.is_empty() {
+            line["metrics"] = metrics.into();
+        }
         if let Some(file) = authority {
             line["ca"] = file.display().to_string().into();
         }

@@ -1,15 +1,105 @@
-//! `sabir tasks assign`: has a running server give tasks to another owner.
+//! `sabir tasks`: shows the tasks of a running server, cancels some of them, or has them given to another owner.
 
-use anyhow::Context;
+use std::io::Write;
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, bail};
+use sabir_model::Timestamp;
+use serde_json::Value;
 
 use crate::admin_client::{AdminClient, encoded};
-use crate::cli::AssignOptions;
+use crate::agents::table;
+use crate::cli::{AssignOptions, CancelTasksOptions, Since, TaskFilterOptions, TasksOptions};
 use crate::config::Audience;
 use crate::local_server::Load;
+use crate::nodes::spell_seconds;
 use crate::terminal_text::visible;
 
+/// Runs may need some time to stop.
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(600);
+/// So many tasks are shown before they are canceled.
+const SHOWN_BEFORE_CANCEL: usize = 10;
+/// Of a text in a table.
+const WIDEST: usize = 48;
+/// What one page has at most.
+const PAGE: u32 = 1000;
+
+/// Lists tasks.
+pub fn list(options: &TasksOptions, audience: Audience, load: Load) -> anyhow::Result<String> {
+    let now = SystemTime::now();
+    let mut filter = options.filter.clone();
+    if filter.states.is_empty() {
+        filter.states.push("open".to_owned());
+    }
+    let server = AdminClient::new(&options.server, load)?;
+    let runtime = runtime()?;
+    let page = runtime.block_on(tasks(&server, &query(&filter, now), options.limit))?;
+    if audience == Audience::Program {
+        return Ok(array(rows(&page)));
+    }
+    // Who is stuck is known by the server alone: it knows when the last event was stored.
+    let is_working = rows(&page).iter().any(|task| task["state"] == "working");
+    let stuck = match is_working && filter.idle.is_none() {
+        true => {
+            let filter = TaskFilterOptions { states: vec!["stuck".to_owned()], ..filter.clone() };
+            runtime.block_on(tasks(&server, &query(&filter, now), PAGE))?
+        }
+        false => Value::Null,
+    };
+    Ok(show(&page, rows(&stuck), &filter, now))
+}
+
+/// Cancels tasks. `ask` says whether a person at a terminal can be asked.
+pub fn cancel(
+    options: &CancelTasksOptions,
+    ask: Asking,
+    audience: Audience,
+    load: Load,
+) -> anyhow::Result<(String, Vec<String>)> {
+    let now = SystemTime::now();
+    let mut filter = query(&options.filter, now);
+    if options.all {
+        filter.push_str("&all=true");
+    }
+    let server = AdminClient::new(&options.server, load)?;
+    let runtime = runtime()?;
+    match ask {
+        _ if options.yes => {}
+        Asking::Impossible => bail!("there is nobody to ask; --yes cancels without asking"),
+        Asking::Possible => {
+            let states = if options.filter.states.is_empty() { "&state=open" } else { "" };
+            let found = query(&options.filter, now) + states;
+            let page = runtime.block_on(tasks(&server, &found, PAGE))?;
+            if rows(&page).is_empty() {
+                return Ok(("No open task matches.\n".to_owned(), Vec::new()));
+            }
+            if !confirmed(&page, now)? {
+                return Ok(("Nothing was canceled.\n".to_owned(), Vec::new()));
+            }
+        }
+    }
+    let below = format!("tasks/cancel?{}", filter.trim_start_matches('&'));
+    let done = runtime.block_on(server.call_within("POST", &below, CANCEL_TIMEOUT))?;
+    let failures = done["failed"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let failures = failures.iter().map(|task| format!("{}: {}", text(&task["id"]), text(&task["reason"]))).collect();
+    let told = match audience {
+        Audience::Program => format!("{done}\n"),
+        Audience::Person => match done["canceled"].as_u64() {
+            Some(1) => "1 task is canceled.\n".to_owned(),
+            count => format!("{} tasks are canceled.\n", count.unwrap_or(0)),
+        },
+    };
+    Ok((told, failures))
+}
+
+/// Whether somebody can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asking {
+    Possible,
+    Impossible,
+}
+
 pub fn assign(options: &AssignOptions, audience: Audience, load: Load) -> anyhow::Result<String> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
     let mut query = format!("tasks/assign?from={}&to={}", encoded(&options.from), encoded(&options.to));
     for (name, tenant) in [("from_tenant", &options.from_tenant), ("to_tenant", &options.to_tenant)] {
         if let Some(tenant) = tenant {
@@ -17,7 +107,7 @@ pub fn assign(options: &AssignOptions, audience: Audience, load: Load) -> anyhow
         }
     }
     let server = AdminClient::new(&options.server, load)?;
-    let done = runtime.block_on(server.call("POST", &query))?;
+    let done = runtime()?.block_on(server.call("POST", &query))?;
     Ok(match audience {
         Audience::Program => format!("{done}\n"),
         Audience::Person => {
@@ -30,4 +120,195 @@ pub fn assign(options: &AssignOptions, audience: Audience, load: Load) -> anyhow
             format!("{} tasks belong to {} now{left}\n", visible(&done["moved"].to_string()), options.to)
         }
     })
+}
+
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")
+}
+
+async fn tasks(server: &AdminClient, query: &str, limit: u32) -> anyhow::Result<Value> {
+    let page = server.call("GET", &format!("tasks?limit={limit}{query}")).await?;
+    match page["tasks"].is_array() {
+        true => Ok(page),
+        false => bail!(server.strange("no list")),
+    }
+}
+
+fn rows(page: &Value) -> &[Value] {
+    page["tasks"].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// The filters as parameters of a query, each with `&` in front.
+fn query(filter: &TaskFilterOptions, now: SystemTime) -> String {
+    let states = filter.states.iter().filter(|state| *state != "all").map(|state| ("state", state.clone()));
+    let since = match filter.since {
+        None | Some(Since::Begin) => None,
+        Some(Since::Time(time)) => Some(time.to_string()),
+        Some(Since::Ago(age)) => {
+            Some(Timestamp::from_millis(millis(now).saturating_sub(whole_millis(age))).to_string())
+        }
+    };
+    let given = [
+        ("idle", filter.idle.map(|idle| idle.to_string())),
+        ("agent", filter.agent.clone()),
+        ("context", filter.context.clone()),
+        ("owner", filter.owner.clone()),
+        ("tenant", filter.tenant.clone()),
+        ("since", since),
+        ("id", filter.id.clone()),
+    ];
+    let given = given.into_iter().filter_map(|(name, value)| Some((name, value?)));
+    states.chain(given).map(|(name, value)| format!("&{name}={}", encoded(&value))).collect()
+}
+
+fn millis(now: SystemTime) -> i64 {
+    whole_millis(now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default())
+}
+
+fn whole_millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn show(page: &Value, stuck: &[Value], filter: &TaskFilterOptions, now: SystemTime) -> String {
+    let tasks = rows(page);
+    let mut out = counts(&page["counts"]);
+    if tasks.is_empty() {
+        out += match filter.states.as_slice() {
+            [only] if only == "open" => "Nothing is open. --state all shows finished tasks too.\n",
+            _ => "No task matches.\n",
+        };
+        return out;
+    }
+    out += &tasks_table(tasks, stuck, now);
+    if page["after"].is_string() {
+        out += "There are more; --limit shows up to 1000, and filters show fewer.\n";
+    }
+    out
+}
+
+/// One line on all tasks, whatever the filters say of states.
+fn counts(counts: &Value) -> String {
+    let known =
+        ["working", "submitted", "input-required", "auth-required", "failed", "completed", "canceled", "rejected"];
+    let counted = known.iter().filter_map(|state| Some((counts[*state].as_u64().filter(|count| *count > 0)?, state)));
+    let words: Vec<String> = counted.map(|(count, state)| format!("{count} {state}")).collect();
+    if words.is_empty() { String::new() } else { format!("{}\n", words.join(", ")) }
+}
+
+fn tasks_table(tasks: &[Value], stuck: &[Value], now: SystemTime) -> String {
+    let is_stuck = |task: &Value| stuck.iter().any(|other| other["number"] == task["number"]);
+    let row = |task: &Value| {
+        let state = text(&task["state"]) + if is_stuck(task) { ", stuck" } else { "" };
+        let said = [&task["question"]["text"], &task["status"], &task["message"]];
+        let said = said.into_iter().find_map(|value| value.as_str().filter(|text| !text.is_empty()));
+        vec![
+            text(&task["id"]),
+            state,
+            age(&task["statusTime"], now),
+            text(&task["agent"]),
+            text(&task["owner"]),
+            text(&task["events"]),
+            shortened(&visible(said.unwrap_or("-"))),
+        ]
+    };
+    table(&["id", "state", "since", "agent", "owner", "events", "said"], tasks.iter().map(row))
+}
+
+fn age(time: &Value, now: SystemTime) -> String {
+    let since = time.as_str().and_then(Timestamp::parse);
+    since.map_or_else(
+        || "-".to_owned(),
+        |since| spell_seconds(millis(now).saturating_sub(since.as_millis()) as f64 / 1000.0),
+    )
+}
+
+/// Shows what would be canceled, and asks. Only a clear yes cancels.
+fn confirmed(page: &Value, now: SystemTime) -> anyhow::Result<bool> {
+    let tasks = rows(page);
+    let shown = &tasks[..tasks.len().min(SHOWN_BEFORE_CANCEL)];
+    let more = match tasks.len() - shown.len() {
+        0 => String::new(),
+        rest => format!("  and {rest}{} more\n", if page["after"].is_string() { " or" } else { "" }),
+    };
+    let these = if tasks.len() == 1 { "this task".to_owned() } else { format!("these {} tasks", tasks.len()) };
+    eprint!("{}{more}Cancel {these}? [y/N] ", tasks_table(shown, &[], now));
+    std::io::stderr().flush()?;
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).context("cannot read the answer")?;
+    Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+/// One JSON array, an object per line.
+fn array(objects: &[Value]) -> String {
+    let lines: Vec<String> = objects.iter().map(Value::to_string).collect();
+    if lines.is_empty() { "[]\n".to_owned() } else { format!("[\n{}\n]\n", lines.join(",\n")) }
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => visible(text),
+        value => visible(&value.to_string()),
+    }
+}
+
+fn shortened(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.chars().count() > WIDEST {
+        true => line.chars().take(WIDEST - 3).chain("...".chars()).collect(),
+        false => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn at(seconds: u64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn filters_become_a_query() {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let filter = TaskFilterOptions {
+            states: words(&["stuck"]),
+            idle: Some(60),
+            agent: Some("a b".to_owned()),
+            owner: Some("token:bob".to_owned()),
+            since: Some(Since::Ago(Duration::from_secs(3600))),
+            ..TaskFilterOptions::default()
+        };
+        assert_eq!(
+            query(&filter, at(7200)),
+            "&state=stuck&idle=60&agent=a%20b&owner=token%3Abob&since=1970-01-01T01%3A00%3A00.000Z"
+        );
+        let all = TaskFilterOptions { states: words(&["all"]), ..TaskFilterOptions::default() };
+        assert_eq!(query(&all, at(0)), "");
+    }
+
+    #[test]
+    fn people_see_a_table_without_control_characters() {
+        let page = json!({"counts": {"total": 2, "working": 2}, "after": "x", "tasks": [
+            {"number": 7, "id": "t-1", "state": "working", "statusTime": "1970-01-01T00:00:10.000Z", "agent": "demo",
+             "owner": "anonymous", "events": 3, "message": format!("say \u{1b}[2J\nhello {}", "x".repeat(100))},
+            {"number": 8, "id": "t-2", "state": "input-required", "statusTime": "1970-01-01T00:01:10.000Z", "agent": "demo",
+             "owner": "token:bob", "events": 4, "message": "begin", "status": "May I?", "question": {"text": "May I write?"}},
+        ]});
+        let shown = show(&page, &[json!({"number": 7})], &TaskFilterOptions::default(), at(100));
+        let lines: Vec<&str> = shown.lines().collect();
+        assert_eq!(lines[0], "2 working");
+        assert!(
+            lines[2].contains("working, stuck") && lines[2].contains("1m30s") && lines[2].ends_with("..."),
+            "{shown}"
+        );
+        assert!(lines[3].contains("May I write?") && !lines[3].contains("stuck"), "{shown}");
+        assert!(lines[4].starts_with("There are more"), "{shown}");
+        assert!(!shown.contains('\u{1b}'), "{shown}");
+        let none = json!({"counts": {}, "tasks": []});
+        let open = TaskFilterOptions { states: vec!["open".to_owned()], ..TaskFilterOptions::default() };
+        assert!(show(&none, &[], &open, at(0)).starts_with("Nothing is open."));
+    }
 }

@@ -46,7 +46,7 @@ pub enum Since {
     Time(Timestamp),
 }
 
-fn since(text: &str) -> Result<Since, String> {
+pub fn since(text: &str) -> Result<Since, String> {
     if text == "all" {
         return Ok(Since::Begin);
     }
@@ -63,7 +63,7 @@ pub const AUDIT_HELP: &str = "Examples:
   sabir audit --follow
   sabir audit --since 7d | jq -r 'select(.outcome != \"ok\") | [.time, .subject, .action, .task] | @tsv'
 
-Recorded are messages (create, message, answer), cancel, webhook-set, webhook-delete, delivery-retry, delivery-drop and assign; whether they were
+Recorded are messages (create, message, answer), cancel, webhook-set, webhook-delete, delivery-retry, delivery-drop, assign and backup; whether they were
 done (ok) or refused because the caller lacks the right; and who looked at tasks of other owners (read, list). An entry never has the words
 of a message. Nothing changes or deletes an entry but its age and the number of entries: audit.keep and audit.max_entries.
 

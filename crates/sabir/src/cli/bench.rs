@@ -33,13 +33,17 @@ pub struct BenchOptions {
           value_parser = PossibleValuesParser::new(Dialect::ALL.map(Dialect::name)))]
     pub dialect: String,
 
-    /// How many chunks an answer of stream (default 100), fanout (1000), list-running or stalled (20000) has
+    /// How many chunks an answer of stream (default 100), fanout (1000), list-running, stalled (20000) or wake-up (20) has
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub chunks: Option<u64>,
 
     /// How many read the task of fanout, or do not read that of stalled
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub readers: u32,
+
+    /// A second server on the same Postgres, for wake-up
+    #[arg(long, value_name = "URL")]
+    pub other: Option<String>,
 
     /// The server's process on this machine, to report its processor time and memory (Linux)
     #[arg(long, value_name = "PID")]
@@ -75,6 +79,8 @@ Workloads:
   list-running  one page of 50 tasks, 20 of which have many chunks and still work (dialects 1.0 and rest)
   stalled       a task that streams to one reader, beside so many readers that never read; counts events
   http2         so many streams open on one HTTP/2 connection, and cancels over it, which are timed
+  wake-up       so many tasks, each with a reader here and one at another server of the same Postgres (--other); its times are
+                how much later the second one gets an event
 
 The dialects 1.0-http2 and grpc have send, stream and http2. Each of their connections is one of HTTP/2, with one call at a time.
 

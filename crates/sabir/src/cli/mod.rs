@@ -11,13 +11,17 @@ mod card;
 mod check;
 mod client;
 mod client_help;
+mod doctor;
+mod health;
 mod manual;
+mod nodes;
 mod parts;
 mod proxy;
 mod push;
 mod running_server;
 mod secrets;
 mod serve;
+mod store;
 mod tasks;
 
 use clap::{Parser, Subcommand};
@@ -31,14 +35,18 @@ pub use client::{
     AnswerOptions, CancelOptions, Format, FormatOptions, GetOptions, ListOptions, SendOptions, ShowOptions,
     WaitOptions, WatchOptions, state_name,
 };
+pub use doctor::DoctorOptions;
+pub use health::HealthOptions;
 pub use manual::{CompletionsOptions, ManOptions};
+pub use nodes::NodesOptions;
 pub use parts::{PartOption, PartOptions, PartSource};
 pub use proxy::{ImportCardOptions, ProxyOptions, RemoteOptions};
 pub use push::{DeliveryIds, PushCommand};
 pub use running_server::RunningServer;
 pub use secrets::{KeyCommand, TokenCommand};
 pub use serve::{AgentsOptions, CliOptions, ConfigOptions};
-pub use tasks::{AssignOptions, TasksCommand};
+pub use store::{BackupOptions, MigrateOptions, RestoreOptions, StoreCheckOptions, StoreCommand};
+pub use tasks::{AssignOptions, CancelTasksOptions, TaskFilterOptions, TasksCommand, TasksOptions};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -58,7 +66,14 @@ pub use tasks::{AssignOptions, TasksCommand};
   sabir agents --check               whether the configured programs really answer
   sabir config                       what would be used, and where it is set
   sabir push list                    webhooks that could not be delivered yet, or not at all
+  sabir tasks                        what runs, waits or is stuck, of all callers; tasks cancel cancels by filter
   sabir audit                        who did what to which task, of the last day
+  sabir doctor                       what is wrong here, and what to do about it
+  sabir store check                  whether every task in the store is complete and readable
+  sabir store migrate                copies all tasks from SQLite to Postgres, or back
+  sabir store backup FILE            everything in the store, while the server runs; restore brings it back
+  sabir nodes                        the servers that share a Postgres, and what they work on
+  sabir health                       whether the server that runs here can take work, as an exit code
   sabir key new                      a key that encrypts the secrets of webhooks
   sabir card https://example.com     what an A2A server says of itself, and with --verify who signed it
   sabir check https://example.com    whether an A2A server keeps the rules of the specification
@@ -120,9 +135,21 @@ pub enum CliCommand {
     /// Show who did what to which task, at a running server
     #[command(after_help = audit::AUDIT_HELP)]
     Audit(AuditOptions),
-    /// Manage tasks at a running server
+    /// Show the servers that share a Postgres, at a running one
+    #[command(after_help = nodes::NODES_HELP)]
+    Nodes(NodesOptions),
+    /// Check whether a running server can take work
+    #[command(after_help = health::HEALTH_HELP)]
+    Health(HealthOptions),
+    /// Look for what is wrong here: configuration, store, agents, ports, clock, limits, certificates
+    #[command(after_help = doctor::DOCTOR_HELP)]
+    Doctor(Box<DoctorOptions>),
+    /// Check a store, back it up, restore it, or copy it to another one
     #[command(subcommand)]
-    Tasks(TasksCommand),
+    Store(StoreCommand),
+    /// Show the tasks of all callers at a running server, cancel some, or give them to another owner
+    #[command(after_help = tasks::TASKS_HELP)]
+    Tasks(TasksOptions),
     /// Make keys
     #[command(subcommand)]
     Key(KeyCommand),

@@ -23,7 +23,7 @@ pub struct CliOptions {
     #[arg(long, value_name = "N")]
     pub port: Option<u16>,
 
-    /// Keep tasks here: sqlite:PATH, or memory: for trials (not durable)
+    /// Keep tasks here: sqlite:PATH, postgres://USER@HOST/DATABASE, or memory: for trials (not durable)
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
 

@@ -98,7 +98,12 @@ fn common_settings() -> Vec<Row> {
              owner of the task answers all others. Without it the owner answers them too.",
         ),
         Row::new("max_concurrent", "10000", count(1..=1_000_000), |agent| &mut agent.max_concurrent)
-            .help("How many of its tasks run at the same time. The default of programs is 4."),
+            .help("How many of its tasks run at the same time on one server. The default of programs is 4."),
+        Row::new("max_concurrent_total", "", optional(count(1..=1_000_000)), |agent| &mut agent.max_concurrent_total)
+            .help(
+                "How many of its tasks run at the same time on all servers that share a Postgres. Without it each server \
+                 has its own `max_concurrent`, and nothing limits the sum.",
+            ),
         Row::new("queue", "10000", count(0..=1_000_000), |agent| &mut agent.queue).help(
             "How many tasks may wait for their turn; further ones are refused. The default of programs is \
              1000.",
@@ -239,6 +244,11 @@ fn program_settings() -> Vec<Row> {
              the next one of its context, which then costs no start. `0s`: it ends after each. At most 8 wait, \
              over all agents; none with `isolation = \"worktree\"`, none that has left processes running, and none \
              on other systems than Linux.",
+        ),
+        Row::new("portable", "false", switch(), |agent| &mut agent.program.portable).help(
+            "Whether sessions of the program can be resumed on another server that shares the Postgres, since their files \
+             are on a disk that all of them have. With `false` the later turns of a context run where its session is, \
+             and fail if that server is gone.",
         ),
         Row::new("max_output", "64MiB", size(), |agent| &mut agent.program.max_output)
             .help("A program that prints more than this in one run is stopped."),

@@ -123,13 +123,14 @@ fn hash() -> ValueKind<Option<Digest>> {
 
 /// A scope, alone or with an agent.
 pub fn scope() -> ValueKind<String> {
-    ValueKind::of_text("a scope such as run, read, approve, admin or run:coder", |text| {
+    ValueKind::of_text("a scope such as run, read, approve, admin, metrics or run:coder", |text| {
         let is_name = |name: &str| {
             !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte))
         };
         let (name, agent) = text.split_once(':').map_or((text, None), |(name, agent)| (name, Some(agent)));
-        // An admin sees all agents; there is no smaller one.
-        let fits = is_name(name) && agent.is_none_or(is_name) && (name != "admin" || agent.is_none());
+        // An admin sees all agents, and figures are of all agents; there is no smaller one.
+        let fits =
+            is_name(name) && agent.is_none_or(is_name) && (!["admin", "metrics"].contains(&name) || agent.is_none());
         fits.then(|| text.to_owned())
     })
 }

@@ -58,7 +58,7 @@ pub static ISSUER_SETTINGS: LazyLock<Vec<Setting<JwtSettings>>> = LazyLock::new(
             .help("Claims that list scopes, as a text or a list. Dots lead into objects: `realm_access.roles`."),
         Row::new("scope_names", "", text_table(), |issuer| &mut issuer.scope_names).help(
             "What it calls our scopes: `{ \"a2a.run\" = \"run\" }`. Without it the scopes are called `run`, `read`, \
-             `approve` and `admin`; with it only the names in this table count.",
+             `approve`, `admin` and `metrics`; with it only the names in this table count.",
         ),
         Row::new("default_scopes", "run, read", list(text()), |issuer| &mut issuer.default_scopes)
             .help("What a valid token may do that names none of our scopes; `[]` is nothing."),

@@ -89,7 +89,7 @@ fn proxy_name(url: &str) -> String {
 /// Names of files end somewhere, and others are made from this one.
 const LONGEST_NAME: usize = 60;
 
-fn data_directory(environment: &Environment) -> Option<PathBuf> {
+pub fn data_directory(environment: &Environment) -> Option<PathBuf> {
     if let Some(data) = environment.path("XDG_DATA_HOME").filter(|data| data.is_absolute()) {
         return Some(data);
     }

@@ -15,6 +15,7 @@ use super::default_database::{default_database, proxy_database};
 use super::env_aliases::read_aliases;
 use super::environment::{self, Environment, read_flags, read_variables, unknown_names};
 use super::file::{self, File, TableKeys, lists_in};
+use super::node_folder::default_node_folder;
 use super::origin::{Configured, Problem, Problems, SettingValue, ValueOrigin};
 use super::paths::Folders;
 use super::proxy_agent::proxy_agent;
@@ -120,6 +121,7 @@ pub fn merge(
     let home = environment.path("HOME");
     let folders = Folders { file: file.folder(), home: home.as_deref() };
     problems.extend(folders.complete_all(&mut config));
+    place_node_folder(&mut config, environment);
     for AliasRoute { key, names, raw } in agents.routes {
         if routes::yields_to_alias(&config.value(key).origin) {
             config.set(row_of(&SETTINGS, key), &raw, ValueOrigin::EnvAlias(names)).expect("a route is a route");
@@ -189,6 +191,18 @@ fn absorb_agents(config: &mut Configured<Config>, agents: Vec<Configured<AgentCo
 fn place_database(config: &mut Configured<Config>, path: &Path) {
     config.value_mut(STORE).value = json!(format!("sqlite:{}", path.display()));
     config.subject.store.url = StoreUrl::Sqlite(path.to_owned());
+}
+
+/// The default depends on the machine, and only servers with Postgres have such a folder.
+fn place_node_folder(config: &mut Configured<Config>, environment: &Environment) {
+    let Config { store, cluster, .. } = &mut config.subject;
+    if !matches!(store.url, StoreUrl::Postgres(_)) || store.folder.is_some() {
+        return;
+    }
+    let folder = default_node_folder(environment, &cluster.node());
+    let shown = json!(folder.display().to_string());
+    store.folder = Some(folder);
+    config.value_mut("store.folder").value = shown;
 }
 
 /// Where nobody says whether callers may read what failed programs write, that follows from who the callers are.

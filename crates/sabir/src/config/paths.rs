@@ -9,23 +9,32 @@ use std::path::{Component, Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::origin::{Configured, Problem, SettingValue, ValueOrigin};
+use super::postgres_url::PostgresUrl;
 use super::raw::Raw;
 use super::sections::{Config, ProgramConfig, ServerSection, StoreUrl, UpstreamConfig};
 use super::values::ValueKind;
 
-/// Where tasks are kept: `sqlite:PATH` or `memory:`.
+/// Where tasks are kept: `sqlite:PATH`, `postgres://...` or `memory:`.
 pub fn store_url() -> ValueKind<StoreUrl> {
-    ValueKind::new(json!({"type": "string", "examples": ["sqlite:sabir.db", "memory:"]}), |raw| {
-        let expected = "\"sqlite:PATH\" or \"memory:\"";
-        let text = raw.as_text().ok_or_else(|| raw.unexpected(expected))?;
-        if text.starts_with("postgres:") || text.starts_with("postgresql:") {
-            // Such an address often holds a password, so it is not repeated.
-            return Err("names a Postgres database, which comes in a later version; use sqlite:PATH".to_owned());
+    let examples = json!({"type": "string", "examples": ["sqlite:sabir.db", PostgresUrl::EXPECTED, "memory:"]});
+    ValueKind::new(examples, |raw| {
+        let expected = format!("\"sqlite:PATH\", \"{}\" or \"memory:\"", PostgresUrl::EXPECTED);
+        let text = raw.as_text().ok_or_else(|| raw.unexpected(&expected))?;
+        if PostgresUrl::is_meant(text) {
+            let url = PostgresUrl::parse(text)?;
+            let shown = json!(url.to_string());
+            return Ok((StoreUrl::Postgres(url), shown));
         }
         if ["memory:", "memory", "sqlite::memory:"].contains(&text) {
             return Ok((StoreUrl::Memory, json!("memory:")));
         }
-        let path = text.strip_prefix("sqlite:").ok_or_else(|| raw.unexpected(expected))?;
+        let path = text.strip_prefix("sqlite:").ok_or_else(|| {
+            // Other spellings of an address may have a password.
+            match text.contains(['@', '=', ' ']) {
+                true => format!("does not fit; expected {expected}"),
+                false => raw.unexpected(&expected),
+            }
+        })?;
         let path = path.strip_prefix("//").unwrap_or(path);
         if path.contains('?') {
             return Err(format!("is {raw}; options after ? are not known, expected sqlite:PATH"));
@@ -35,6 +44,11 @@ pub fn store_url() -> ValueKind<StoreUrl> {
         }
         Ok((StoreUrl::Sqlite(PathBuf::from(path)), json!(format!("sqlite:{path}"))))
     })
+}
+
+/// The same of a word of the command line that is no setting. `Err` follows the name of the flag.
+pub fn parse_store_url(text: &str) -> Result<StoreUrl, String> {
+    store_url().read(&Raw::untyped(text)).map(|(url, _)| url)
 }
 
 pub fn folder() -> ValueKind<PathBuf> {
@@ -103,6 +117,10 @@ impl Folders<'_> {
         if let StoreUrl::Sqlite(path) = &mut subject.store.url {
             values.complete("store.url", "store.url", &mut [path]);
             values.show("store.url", json!(format!("sqlite:{}", path.display())));
+        }
+        if let Some(folder) = &mut subject.store.folder {
+            values.complete("store.folder", "store.folder", &mut [folder]);
+            values.show("store.folder", json!(folder.display().to_string()));
         }
         let ServerSection { tls_cert, tls_key, tls_client_ca, .. } = &mut subject.server;
         for (key, path) in
@@ -222,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn stores_are_files_or_memory() {
+    fn stores_are_files_databases_or_memory() {
         for (text, expected) in [
             ("sqlite:sabir.db", "\"sqlite:sabir.db\""),
             ("sqlite:/var/lib/sabir.db", "\"sqlite:/var/lib/sabir.db\""),
@@ -231,11 +249,20 @@ mod tests {
             ("sqlite::memory:", "\"memory:\""),
             ("sqlite:", "is \"sqlite:\"; expected the name of a file after sqlite:"),
             ("sqlite:x?mode=rwc", "is \"sqlite:x?mode=rwc\"; options after ? are not known, expected sqlite:PATH"),
-            ("sabir.db", "is \"sabir.db\"; expected \"sqlite:PATH\" or \"memory:\""),
-            ("mysql://me:secret@db/sabir", "does not fit; expected \"sqlite:PATH\" or \"memory:\""),
             (
-                "postgres://me:secret@db/sabir",
-                "names a Postgres database, which comes in a later version; use sqlite:PATH",
+                "host=127.0.0.1 password=s3cret",
+                "does not fit; expected \"sqlite:PATH\", \"postgres://USER@HOST/DATABASE\" or \"memory:\"",
+            ),
+            ("sabir.db", "is \"sabir.db\"; expected \"sqlite:PATH\", \"postgres://USER@HOST/DATABASE\" or \"memory:\""),
+            (
+                "mysql://me:secret@db/sabir",
+                "does not fit; expected \"sqlite:PATH\", \"postgres://USER@HOST/DATABASE\" or \"memory:\"",
+            ),
+            ("postgres://me:secret@db/sabir", "\"postgres://me@db/sabir\""),
+            ("postgresql://me:secret@db/sabir", "\"postgres://me@db/sabir\""),
+            (
+                "postgres://me:secret@db",
+                "names a Postgres database, but the name of the database is missing; expected postgres://USER@HOST/DATABASE",
             ),
         ] {
             assert_eq!(outcome(&store_url(), &Raw::untyped(text)), expected, "{text:?}");

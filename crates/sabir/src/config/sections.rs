@@ -20,12 +20,15 @@ use sabir_server::{AddressRange, ClientAuth, Credential, Digest, Grant};
 use sabir_store::Durability;
 use sabir_wire::Compat;
 
+use super::postgres_url::PostgresUrl;
+
 /// Everything `serve` needs to know.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Config {
     pub server: ServerSection,
     pub auth: AuthSection,
     pub store: StoreSection,
+    pub cluster: ClusterSection,
     pub agents: Vec<AgentConfig>,
     /// Agents that only `routing` reaches: they have neither address nor card.
     pub routed_agents: Vec<AgentConfig>,
@@ -38,6 +41,8 @@ pub struct Config {
     pub recovery: RecoverySection,
     pub retention: RetentionPolicy,
     pub audit: AuditSection,
+    pub console: ConsoleSection,
+    pub metrics: MetricsSection,
     pub log: LogSection,
 }
 
@@ -145,18 +150,55 @@ impl CredentialConfig {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct StoreSection {
     pub url: StoreUrl,
+    /// For the files of a server whose database is not on its own machine. There in every configuration with Postgres.
+    pub folder: Option<PathBuf>,
     pub durability: Durability,
     /// Encrypts the secrets of webhooks.
     pub key: Option<Secret>,
 }
 
+impl StoreSection {
+    /// The file that the other files of this server are named after and lie beside: address file, worktrees, certificates. That
+    /// is the database itself, and with Postgres a file in the folder of this node. `None`: tasks are in memory.
+    pub fn local_file(&self) -> Option<PathBuf> {
+        match (&self.url, &self.folder) {
+            (StoreUrl::Sqlite(path), _) => Some(path.clone()),
+            (StoreUrl::Postgres(_), folder) => Some(folder.clone().unwrap_or_default().join(NODE_FILE)),
+            (StoreUrl::Memory, _) => None,
+        }
+    }
+}
+
+/// In the folder of a node. A server holds a lock on it, so that no two servers are the same node.
+const NODE_FILE: &str = "node";
+
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum StoreUrl {
     /// A database file. Whoever opens it makes the directory.
     Sqlite(PathBuf),
+    /// A database that several servers share.
+    Postgres(PostgresUrl),
     /// For trials: everything is gone when the server stops.
     #[default]
     Memory,
+}
+
+/// What this server is among those that share its store.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ClusterSection {
+    /// `None`: the name of the machine.
+    pub node_name: Option<String>,
+    pub beat: Duration,
+    pub grace: Duration,
+    pub home_timeout: Duration,
+    pub writers: usize,
+}
+
+impl ClusterSection {
+    /// The name of this node.
+    pub fn node(&self) -> String {
+        self.node_name.clone().unwrap_or_else(super::node_folder::machine_node_name)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -177,6 +219,8 @@ pub struct AgentConfig {
     /// The scope of those who answer its questions for permission.
     pub approver: Option<String>,
     pub max_concurrent: usize,
+    /// On all servers that share the store.
+    pub max_concurrent_total: Option<u32>,
     pub queue: usize,
     pub max_parked: usize,
     pub timeout: Option<Duration>,
@@ -330,6 +374,8 @@ pub struct ProgramConfig {
     /// Whether callers are told the end of a failed program's standard error. `None` only until all layers are read.
     pub tell_stderr: Option<bool>,
     pub keep_files: bool,
+    /// Its sessions can be resumed on another node.
+    pub portable: bool,
     pub max_output: usize,
 }
 
@@ -457,6 +503,20 @@ pub struct AuditSection {
     /// `None`: if callers have credentials.
     pub enabled: Option<bool>,
     pub keep: AuditKeep,
+}
+
+/// The pages for people.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ConsoleSection {
+    pub enabled: bool,
+}
+
+/// Figures for Prometheus.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct MetricsSection {
+    pub enabled: bool,
+    /// Addresses that serve them to everybody, beside `/metrics` of the server itself.
+    pub listen: Vec<SocketAddr>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]

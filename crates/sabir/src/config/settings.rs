@@ -16,7 +16,8 @@ use super::addresses::{
     webhook_range,
 };
 use super::auth::{named_tokens, scope};
-use super::paths::{pem_file, store_url};
+use super::node_folder::node_name;
+use super::paths::{folder, pem_file, store_url};
 use super::raw::Raw;
 use super::secrets::{card_key, hmac_secret, signing_key, store_key};
 use super::sections::{CardProfile, Config, LogFormat};
@@ -220,11 +221,15 @@ pub static SETTINGS: LazyLock<Vec<Setting<Config>>> = LazyLock::new(|| {
         ),
         Row::new("store.url", DATA_DIRECTORY, store_url(), |config| &mut config.store.url)
             .help(
-                "Where tasks are kept: `sqlite:PATH`, or `memory:` for trials (not durable: everything is lost \
-                 when the server stops).",
+                "Where tasks are kept: `sqlite:PATH`; `postgres://USER:PASSWORD@HOST/DATABASE`, which several servers \
+                 can share; or `memory:` for trials (not durable: everything is lost when the server stops).",
             )
             .short_variable("SABIR_STORE")
             .flag("--store"),
+        Row::new("store.folder", "", optional(folder()), |config| &mut config.store.folder).help(
+            "With Postgres: the folder of this server for what belongs to its machine, such as worktrees, sessions of \
+             coding programs and the file by which client commands find it. With SQLite they lie beside the database.",
+        ),
         Row::new(
             "store.durability",
             "full",
@@ -233,11 +238,29 @@ pub static SETTINGS: LazyLock<Vec<Setting<Config>>> = LazyLock::new(|| {
         )
         .help(
             "What an acknowledged write survives: `full` a power cut, `process` a killed process only, which \
-             is faster.",
+             is faster. Not for Postgres, whose own settings decide that.",
         ),
         Row::new("store.key", "", optional(store_key()), |config| &mut config.store.key).help(
             "Encrypts the secrets of webhooks in the store; `sabir key new` makes one. Rather in the environment than \
              in the file. Without it they are stored as they are.",
+        ),
+        Row::new("cluster.node_name", "", optional(node_name()), |config| &mut config.cluster.node_name).help(
+            "With Postgres: the name of this server among those that share the database, which stays the same after a \
+             restart. Several servers on one machine need different names. Without it the name of the machine.",
+        ),
+        Row::new("cluster.beat", "2s", interval(), |config| &mut config.cluster.beat)
+            .help("How often this server tells the database that it is alive."),
+        Row::new("cluster.grace", "6s", interval(), |config| &mut config.cluster.grace).help(
+            "A server that has not told so for this long is declared dead, and the others take over its tasks. At least \
+             three beats.",
+        ),
+        Row::new("cluster.home_timeout", "30s", duration(), |config| &mut config.cluster.home_timeout).help(
+            "How long a task waits for the server where the session of its context lives, if that server is gone. After \
+             that a `portable` agent continues elsewhere, and the task of any other fails.",
+        ),
+        Row::new("cluster.writers", "1", count(1..=4), |config| &mut config.cluster.writers).help(
+            "Over how many connections this server writes. More help only where the way to the database is long or its \
+             disk is slow.",
         ),
         Row::new("routing.complex", "", route(), |config| &mut config.routing.complex).help(
             "Who gets messages to the default agent that are hard: `{ agent = \"id\", model = \"name\" }`. In \
@@ -401,6 +424,16 @@ pub static SETTINGS: LazyLock<Vec<Setting<Config>>> = LazyLock::new(|| {
             &mut config.audit.keep.max_entries
         })
         .help("When the audit log has more entries than this, the oldest are deleted."),
+        Row::new("console.enabled", "true", switch(), |config| &mut config.console.enabled)
+            .help("Whether the server has pages for people at `/console`."),
+        Row::new("metrics.enabled", "true", switch(), |config| &mut config.metrics.enabled).help(
+            "Whether the server keeps figures for Prometheus and shows them at `/metrics`, to whoever may make admin calls \
+             and to the scope `metrics`. With `false` there is no such path.",
+        ),
+        Row::new("metrics.listen", "", listen_addresses(), |config| &mut config.metrics.listen).help(
+            "Further addresses, one or several, that serve `/metrics`, `/healthz` and `/readyz` and nothing else, over HTTP \
+             and without a credential: for scrapers on other machines. A port alone means loopback.",
+        ),
         Row::new("log.level", "info", log_filter(), |config| &mut config.log.level)
             .help(
                 "What is logged: `off`, `error`, `warn`, `info`, `debug` or `trace`, also per module: \

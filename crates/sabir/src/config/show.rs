@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::layers::LoadedConfig;
 
 /// Who reads the output.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audience {
     /// Lines to look at.
     Person,

@@ -17,7 +17,7 @@ use crate::upstream::{self, UnusableSetting};
 
 use super::layers::LoadedConfig;
 use super::origin::{Problem, Problems, ValueOrigin};
-use super::sections::{AgentConfig, AgentKind, Config, ProgramConfig, ServerSection};
+use super::sections::{AgentConfig, AgentKind, Config, ProgramConfig, ServerSection, StoreUrl};
 
 impl LoadedConfig {
     /// Refuses to serve other machines by accident.
@@ -25,6 +25,10 @@ impl LoadedConfig {
         if self.config.auth.required && !self.config.asks_for_credentials() {
             let words = "is true, but there is no credential; make one with `sabir token new`";
             return Err(Problems(vec![Problem::of(self.origin("auth.required"), "auth.required", words).text]));
+        }
+        if !self.config.metrics.enabled && !self.config.metrics.listen.is_empty() {
+            let words = "is set, but metrics.enabled is false; leave one of them out";
+            return Err(Problems(vec![Problem::of(self.origin("metrics.listen"), "metrics.listen", words).text]));
         }
         match exposed(&self.config) {
             Some(address) => Err(Problems(vec![refusal(address, self.origin("server.listen"))])),
@@ -41,6 +45,13 @@ impl LoadedConfig {
             Some(Err(error)) => Problems::check(vec![problem((setting_of(error.file), error.to_string()))]),
             Some(Ok(_)) | None => Ok(()),
         }
+    }
+
+    /// Refuses settings of the store that do not belong together.
+    pub fn check_store(&self) -> Result<(), Problems> {
+        let is_set = |key: &str| *self.origin(key) != ValueOrigin::Default;
+        let problem = |(key, words): (&str, String)| Problem::of(self.origin(key), key, &words);
+        Problems::check(unfit_store(&self.config, is_set).into_iter().map(problem).collect())
     }
 
     /// Refuses agents whose programs, folders, repositories or credentials are not on this machine.
@@ -116,6 +127,35 @@ fn incomplete_tls(server: &ServerSection) -> Vec<(&'static str, String)> {
     problems
 }
 
+/// Settings that do not fit the store, and what to do about it. `is_set`: somebody has set it.
+fn unfit_store(Config { store, cluster, .. }: &Config, is_set: impl Fn(&str) -> bool) -> Vec<(&'static str, String)> {
+    let mut problems = Vec::new();
+    match &store.url {
+        StoreUrl::Postgres(_) => {
+            if is_set("store.durability") {
+                let words = "is for SQLite, and store.url names a Postgres, whose synchronous_commit decides what an \
+                             acknowledged write survives; leave store.durability out";
+                problems.push(("store.durability", words.to_owned()));
+            }
+            if cluster.grace < 3 * cluster.beat {
+                let words = format!(
+                    "is {:?}, which is less than three beats of {:?}; a server that misses one would lose its tasks: \
+                     raise cluster.grace, or lower cluster.beat",
+                    cluster.grace, cluster.beat
+                );
+                problems.push(("cluster.grace", words));
+            }
+        }
+        StoreUrl::Sqlite(_) | StoreUrl::Memory if is_set("store.folder") => {
+            let words = "is for Postgres, and store.url names none: such files lie beside an SQLite database; leave \
+                         store.folder out";
+            problems.push(("store.folder", words.to_owned()));
+        }
+        StoreUrl::Sqlite(_) | StoreUrl::Memory => {}
+    }
+    problems
+}
+
 /// The setting that names this file.
 fn setting_of(file: TlsFile) -> &'static str {
     match file {
@@ -133,6 +173,7 @@ pub fn is_private(config: &Config) -> bool {
         server,
         auth,
         store: _,
+        cluster: _,
         agents: _,
         routed_agents: _,
         routing: _,
@@ -144,6 +185,8 @@ pub fn is_private(config: &Config) -> bool {
         recovery: _,
         retention: _,
         audit: _,
+        console: _,
+        metrics: _,
         log: _,
     } = config;
     let is_loopback = |address: &SocketAddr| address.ip().to_canonical().is_loopback();
@@ -285,6 +328,9 @@ fn missing_repository(workspace: &Path, machine: &Machine) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use super::super::postgres_url::PostgresUrl;
     use super::super::sections::{AuthSection, CredentialConfig};
     use super::*;
 
@@ -320,6 +366,29 @@ mod tests {
             };
             let keys: Vec<&str> = incomplete_tls(&server).into_iter().map(|(key, _)| key).collect();
             assert_eq!(keys, expected, "{set:b}");
+        }
+    }
+
+    #[test]
+    fn settings_of_the_store_belong_together() {
+        let postgres = || StoreUrl::Postgres(PostgresUrl::parse("postgres://me:secret@db/sabir").unwrap());
+        let sqlite = || StoreUrl::Sqlite("sabir.db".into());
+        for (url, set, beat, grace, expected) in [
+            (postgres(), &[][..], 2, 6, &[][..]),
+            (postgres(), &["store.folder"], 2, 7, &[]),
+            (postgres(), &[], 2, 5, &["cluster.grace"]),
+            (postgres(), &["store.durability"], 2, 6, &["store.durability"]),
+            (sqlite(), &["store.durability"], 2, 1, &[]),
+            (sqlite(), &["store.folder"], 2, 6, &["store.folder"]),
+            (StoreUrl::Memory, &["store.folder"], 2, 6, &["store.folder"]),
+        ] {
+            let mut config = Config::default();
+            config.store.url = url;
+            (config.cluster.beat, config.cluster.grace) = (Duration::from_secs(beat), Duration::from_secs(grace));
+            let problems = unfit_store(&config, |key| set.contains(&key));
+            let keys: Vec<&str> = problems.iter().map(|(key, _)| *key).collect();
+            assert_eq!(keys, expected, "{:?} {set:?}", config.store.url);
+            assert!(problems.iter().all(|(_, words)| !words.contains("secret")), "{problems:?}");
         }
     }
 

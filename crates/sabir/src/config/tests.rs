@@ -109,7 +109,7 @@ sabir.toml:6: server.body_limit is 0; expected a size from 1 byte, such as \"16M
 sabir.toml:8: log.format is \"xml\"; expected text or json
 SABIR_SERVER_GRACE is \"soon\"; expected a duration such as \"20m\", \"1h30m\", \"500ms\" or 30 (seconds), at most 36500d
 SABIR_COMPAT_STRICT is \"maybe\"; expected true or false
---store is \"mysql:x\"; expected \"sqlite:PATH\" or \"memory:\"
+--store is \"mysql:x\"; expected \"sqlite:PATH\", \"postgres://USER@HOST/DATABASE\" or \"memory:\"
 --agent is \"a2a\", which needs the address of the remote agent; use `sabir proxy URL`";
     assert_eq!(outcome(&options, &variables, file, ""), expected);
 }

@@ -74,6 +74,25 @@ fn every_workload_in_every_dialect_that_has_it() {
 }
 
 #[test]
+fn a_second_reader_is_timed_at_another_server() {
+    let fixture = ServerFixture::new();
+    let url = format!("http://{}", fixture.server.address);
+    let words = ["--workload", "wake-up", "--connections", "3", "--chunks", "5", "--seconds", "0.1"];
+    let output = bench(&url, &words);
+    let complaint = "sabir: wake-up needs another server on the same store: --other URL\n";
+    assert_eq!(String::from_utf8_lossy(&output.stderr), complaint);
+
+    // The same server will do where only the counting is tested.
+    let output = bench(&url, &[&words[..], &["--other", &url]].concat());
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["wrong"], 0, "{report}");
+    // All chunks and the last status, of three tasks; what came before the second reader joined is not counted.
+    assert_eq!(report["operations"], 3 * 6, "{report}");
+    assert!(report["latency_us"]["p50"].is_number(), "{report}");
+}
+
+#[test]
 fn what_is_not_measured_over_http2_says_so() {
     let fixture = ServerFixture::new();
     let url = format!("http://{}", fixture.server.address);

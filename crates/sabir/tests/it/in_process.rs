@@ -45,6 +45,7 @@ pub fn settings(kind: Kind, mode: Mode, program: &Path, workspace: &Path) -> Set
         max_output: 1 << 30,
         stop_grace: Duration::from_secs(2),
         keep_warm: None,
+        portable: false,
     }
 }
 

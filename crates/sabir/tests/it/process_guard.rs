@@ -4,4 +4,5 @@ mod ending;
 mod fixture;
 mod input;
 mod launch;
+mod lease;
 mod output;

@@ -6,6 +6,7 @@ use sabir_testkit::process::SabirOptions;
 use serde_json::Value;
 
 use crate::SABIR;
+use crate::server_fixture::ServerFixture;
 
 /// Runs `sabir serve` with these flags; it is expected to end by itself.
 fn serve(folder: &std::path::Path, arguments: &[&str]) -> Output {
@@ -29,6 +30,17 @@ fn in_a_pipe_it_prints_one_line_of_json() {
     assert_eq!(card["url"], format!("http://{}/a2a/jsonrpc", server.address));
     assert_eq!(server.get("/healthz").status, 200);
     assert_eq!(server.get("/readyz").status, 200);
+}
+
+#[test]
+fn it_says_where_the_console_is_unless_that_is_off() {
+    let fixture = ServerFixture::new();
+    assert_eq!(fixture.server.ready["console"], format!("http://{}/console", fixture.server.address));
+    let page = fixture.get("/console/tasks");
+    assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    let fixture = ServerFixture::configured("[console]\nenabled = false\n[[agent]]\nid = \"demo\"\nkind = \"demo\"\n");
+    assert_eq!(fixture.server.ready["console"], Value::Null);
+    assert_eq!(fixture.get("/console/tasks").status, 404);
 }
 
 #[test]

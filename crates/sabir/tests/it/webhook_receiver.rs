@@ -1,13 +1,14 @@
 //! A receiver of webhooks on this machine: it writes down every request, and answers as it is told.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
 use serde_json::Value;
+use tokio::net::TcpSocket;
 
 /// Longer than any wait between two attempts of these tests.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -29,7 +30,10 @@ pub struct ReceivedRequest {
 
 impl WebhookReceiver {
     pub fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::serve(TcpListener::bind("127.0.0.1:0").unwrap())
+    }
+
+    fn serve(listener: TcpListener) -> Self {
         let address = listener.local_addr().unwrap();
         let status = Arc::new(AtomicU16::new(200));
         let (sender, requests) = mpsc::channel();
@@ -72,6 +76,32 @@ impl WebhookReceiver {
     /// What has arrived and nobody has asked for.
     pub fn rest(&self) -> Vec<ReceivedRequest> {
         self.requests.try_iter().collect()
+    }
+}
+
+/// A receiver that is down: it has a port, and connections to it are refused.
+pub struct ClosedReceiver {
+    socket: TcpSocket,
+}
+
+impl ClosedReceiver {
+    pub fn new() -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        Self { socket }
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.socket.local_addr().unwrap())
+    }
+
+    /// From now on it is up.
+    pub fn open(self) -> WebhookReceiver {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+        let _entered = runtime.enter();
+        let listener = self.socket.listen(64).unwrap().into_std().unwrap();
+        listener.set_nonblocking(false).unwrap();
+        WebhookReceiver::serve(listener)
     }
 }
 

@@ -45,7 +45,7 @@ fn a_credential_that_does_not_fit_stops_the_start() {
         ),
         (
             token(&format!("subject = 'a'\nhash = '{ours}'\nscopes = ['admin:coder']")),
-            "sabir.toml:4: scopes holds \"admin:coder\"; expected a scope such as run, read, approve, admin or run:coder",
+            "sabir.toml:4: scopes holds \"admin:coder\"; expected a scope such as run, read, approve, admin, metrics or run:coder",
         ),
         (
             token(&format!("subject = 'a'\nhash = '{ours}'\nheader = 'X'")),

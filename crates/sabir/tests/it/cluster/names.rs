@@ -1,0 +1,62 @@
+//! Two servers with the same node name at the same time. On one machine the second does not start. Two machines cannot know of each
+//! other before the database tells: the second starts, says what is wrong, and both stay nodes of their own.
+
+use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::fixture::{ClusterFixture, DEMO, refusal};
+
+#[test]
+fn a_node_name_is_used_once_on_a_machine() {
+    let Some(cluster) = ClusterFixture::demo(1) else { return };
+    let errors = refusal(&cluster.options("n0"));
+    assert!(errors.contains("node n0 runs on this machine already"), "{errors}");
+    assert!(errors.contains("cluster.node_name (SABIR_CLUSTER_NODE_NAME)"), "{errors}");
+    let sent = cluster.send(0, "hello", Value::Null);
+    assert_eq!(sent["status"]["state"], "TASK_STATE_COMPLETED", "the first one is as it was");
+}
+
+#[test]
+fn two_machines_with_one_node_name_are_two_nodes() {
+    let toml = format!("[recovery]\nrunning = \"requeue\"\n{DEMO}");
+    let Some(mut cluster) = ClusterFixture::with_cluster(1, &toml, "beat = \"500ms\"\ngrace = \"2s\"") else { return };
+    // Another home directory is another machine.
+    let home = tempfile::tempdir().unwrap();
+    let log = home.path().join("log");
+    let text = home.path().display().to_string();
+    let options = cluster.options("n0");
+    let options = options.variable("HOME", &text).variable("XDG_STATE_HOME", &text).variable("XDG_DATA_HOME", &text);
+    cluster.nodes.push(Some(options.start_with(Stdio::from(fs::File::create(&log).unwrap()))));
+    let log = fs::read_to_string(&log).unwrap();
+    assert!(log.contains("another node has this name and renews its lease"), "{log}");
+    assert!(log.contains("cluster.node_name"), "{log}");
+
+    let members = cluster.node(0).get("/admin/v1/nodes").json();
+    let names = |key: &str| -> Vec<Value> {
+        members["nodes"].as_array().unwrap().iter().map(|node| node[key].clone()).collect()
+    };
+    assert_eq!((names("name"), names("state")), (vec![json!("n0"); 2], vec![json!("alive"); 2]), "{members}");
+
+    // Each drives its own tasks for longer than a grace time, and neither declares the other dead.
+    let (first, second) =
+        (cluster.working(0, "slow 4 first", Value::Null), cluster.working(1, "slow 4 second", Value::Null));
+    for (node, task) in [(1, &first), (0, &second)] {
+        cluster.until_state(node, task, "TASK_STATE_COMPLETED");
+        let text = cluster.events(node, task, 0);
+        let begun = text.iter().filter(|(_, data)| data.contains("TASK_STATE_WORKING")).count();
+        assert_eq!(begun, 1, "one run: {text:?}");
+    }
+    // A call for a task of the namesake is forwarded to it.
+    let running = cluster.working(0, "slow 60 never", Value::Null);
+    let canceled = cluster.rpc(1, "CancelTask", json!({"id": running}));
+    assert_eq!(canceled["result"]["status"]["state"], "TASK_STATE_CANCELED", "{canceled}");
+    // The namesake takes over what is left behind.
+    let lost = cluster.working(0, "slow 0.5 hello", Value::Null);
+    cluster.kill(0);
+    let began = Instant::now();
+    cluster.until_state(1, &lost, "TASK_STATE_COMPLETED");
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+}

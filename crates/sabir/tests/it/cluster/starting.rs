@@ -1,0 +1,84 @@
+//! What a node does at its start with a database that is half migrated, or whose first host does not answer.
+
+use std::net::TcpListener;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use sabir_testkit::postgres::{Postgres, report_skipped};
+use serde_json::{Value, json};
+
+use super::fixture::{ClusterFixture, DEMO, id_of, refusal};
+use crate::SABIR;
+
+/// Ends all nodes in order, so that nobody uses the database.
+fn stop(mut cluster: ClusterFixture) {
+    for mut node in cluster.nodes.drain(..).flatten() {
+        node.terminate();
+        assert!(node.wait(Duration::from_secs(20)).success());
+    }
+}
+
+#[test]
+fn a_database_that_is_half_migrated_is_refused() {
+    let Some(postgres) = Postgres::shared() else { return report_skipped(1) };
+    let toml = format!("[audit]\nenabled = true\n{DEMO}");
+    let source = ClusterFixture::on(&postgres.fresh_database(), 1, &toml);
+    let from = source.url.clone();
+    let ids: Vec<String> = (0..3).map(|_| id_of(&source.send(0, "hello", Value::Null))).collect();
+    stop(source);
+    // A server makes the tables, which then refuse the end of the copy.
+    let target = ClusterFixture::on(&postgres.fresh_database(), 1, &toml);
+    let to = target.url.clone();
+    stop(target);
+    let refuse =
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'the disk is full'; END $$;
+        CREATE TRIGGER refuse BEFORE INSERT ON audit EXECUTE FUNCTION refuse()";
+    postgres.execute(&to, refuse);
+    let migrate = || {
+        let words = ["store", "migrate", "--from", &from, "--to", &to];
+        let output = Command::new(SABIR).args(words).env_clear().output().unwrap();
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (is_done, errors) = migrate();
+    assert!(!is_done && errors.contains("the disk is full"), "{errors}");
+    assert_eq!(postgres.execute(&to, "SELECT count(*) FROM tasks"), "3", "the tasks are there, and more is missing");
+
+    let node = ClusterFixture::on(&to, 0, DEMO);
+    let errors = refusal(&node.options("n0"));
+    assert!(errors.contains("the migration or the restore into it was interrupted"), "{errors}");
+    assert!(errors.contains("run the same `sabir store migrate` or"), "{errors}");
+    assert_eq!(postgres.execute(&to, "SELECT count(*) FROM nodes WHERE name = 'n0' AND ended IS NULL"), "0");
+
+    postgres.execute(&to, "DROP FUNCTION refuse CASCADE");
+    let (is_done, errors) = migrate();
+    assert!(is_done, "{errors}");
+    let node = node.with_node("n0");
+    for id in &ids {
+        assert_eq!(node.state(0, id), "TASK_STATE_COMPLETED");
+    }
+    assert_eq!(node.rpc(0, "ListTasks", json!({}))["result"]["totalSize"], 3);
+}
+
+#[test]
+fn a_silent_first_host_is_skipped_and_costs_no_lease() {
+    let Some(postgres) = Postgres::shared() else { return report_skipped(1) };
+    // The system accepts connections for it, and nobody reads them.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let direct = postgres.fresh_database();
+    let database = direct.rsplit('/').next().unwrap();
+    let (first, second) = (silent.local_addr().unwrap(), postgres.address());
+    let url = format!("postgres://postgres@{first},{second}/{database}?connect_timeout=2");
+    let short = "beat = \"500ms\"\ngrace = \"2s\"";
+    let began = Instant::now();
+    let cluster = ClusterFixture::on_with(&url, 1, DEMO, short);
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    // It would declare the first node dead and end its run.
+    let other = ClusterFixture::on_with(&direct, 0, DEMO, short).with_node("other");
+    let id = cluster.working(0, "slow 7 hello", Value::Null);
+    // New connections are needed in the middle of it.
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(postgres.terminate_backends(&format!("datname = '{database}'")) > 0);
+    other.until_state(0, &id, "TASK_STATE_COMPLETED");
+    assert_eq!(postgres.execute(&direct, "SELECT count(*) FROM nodes WHERE is_dead"), "0");
+    assert_eq!(cluster.send(0, "hello", Value::Null)["status"]["state"], "TASK_STATE_COMPLETED");
+}
