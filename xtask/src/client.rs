@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use crate::nodes::Launcher;
 use crate::secured_server::SecuredServer;
 use crate::server::{ServerProcess, ServerVariant};
 use crate::tally::Tally;
@@ -16,16 +17,15 @@ const LIMIT: Duration = Duration::from_secs(600);
 
 /// What the suite talks to: the programs.
 pub struct Programs {
-    pub sabir: PathBuf,
+    pub server: Launcher,
     pub provider: PathBuf,
 }
 
 /// Runs the suite; `command` is its program, `log` where the server's log goes, `temp` where temporary files go.
 pub fn run(mut command: Command, binding: &str, programs: &Programs, log: &Path, temp: &Path) -> Result<Tally> {
-    let binary = programs.sabir.as_path();
-    let server = ServerProcess::start(binary, &ServerVariant::PLAIN, log, temp)?;
+    let server = ServerProcess::start(&programs.server, &ServerVariant::PLAIN, log, temp)?;
     let secured_log = log.with_extension("secured.log");
-    let secured = SecuredServer::start(binary, &programs.provider, &secured_log, temp)?;
+    let secured = SecuredServer::start(&programs.server, &programs.provider, &secured_log, temp)?;
     command.args(["--url", &server.url, "--binding", binding, "--secured"]).arg(&secured.description);
     // Node reads this name once, when it starts.
     command.env("NODE_EXTRA_CA_CERTS", &secured.authority);
@@ -35,7 +35,7 @@ pub fn run(mut command: Command, binding: &str, programs: &Programs, log: &Path,
     command.env("GRPC_VERBOSITY", "NONE");
     command.env("TMPDIR", temp);
     // Sabir is a client too: it verifies what the SDKs sign.
-    command.env("SABIR", binary);
+    command.env("SABIR", programs.server.sabir());
     let mut tally = suite_output::tally(&mut command, LIMIT)?;
     for stopped in [server.stop(), secured.stop()] {
         if let Err(error) = stopped {

@@ -29,10 +29,14 @@ const LICENCES: [&str; 9] = [
 ];
 
 /// Crates that are there twice, and why nothing can be done about it.
-const DOUBLED: [(&str, &str); 3] = [
+const DOUBLED: [(&str, &str); 7] = [
     ("syn", "derive macros move to version 3 one by one; it is not in the binary"),
     ("hashbrown", "prost-build has an older one, and only the generator of the gRPC messages uses that"),
     ("foldhash", "of that hashbrown"),
+    ("rand", "opentelemetry-proto, which reads spans in tests, has an older one than proptest"),
+    ("rand_core", "of that rand"),
+    ("getrandom", "of that rand"),
+    ("fallible-iterator", "rusqlite and tokio-postgres differ; it is a few dozen lines"),
 ];
 
 /// Dependencies that no line of ours names, and what they are for.

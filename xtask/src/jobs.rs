@@ -19,12 +19,22 @@ pub enum TestJob {
     QuickTests,
     /// The commands of README and docs.
     Documents,
+    /// The console in a real browser.
+    Console,
+    /// `/metrics`, read by Prometheus.
+    Observability,
     /// A client suite, through one binding.
     Client(&'static Client, &'static str),
+    /// The promises and the dialects, against several nodes on one Postgres.
+    NodesTests,
+    /// A client suite, against several nodes.
+    NodesClient(&'static Client, &'static str),
     /// Sabir's client commands against a server of an SDK, through one binding.
     SdkServer(&'static SdkServer, &'static str),
     /// A coding program behind a real server.
     Agent(&'static Program),
+    /// The archive, the Debian package and the images of a release.
+    Packages,
     /// What the suites before have left behind.
     Leftovers,
 }
@@ -42,9 +52,14 @@ impl TestJob {
             TestJob::Workspace => "workspace".to_owned(),
             TestJob::QuickTests => "quick-tests".to_owned(),
             TestJob::Documents => "documents".to_owned(),
+            TestJob::Console => "console".to_owned(),
+            TestJob::Observability => "observability".to_owned(),
             TestJob::Client(client, binding) => format!("{}-{binding}", client.name),
+            TestJob::NodesTests => "nodes-promises".to_owned(),
+            TestJob::NodesClient(client, binding) => format!("nodes-{}-{binding}", client.name),
             TestJob::SdkServer(server, binding) => format!("servers-{}-{binding}", server.sdk),
             TestJob::Agent(program) => format!("agents-{}", program.name),
+            TestJob::Packages => "packages".to_owned(),
             TestJob::Leftovers => "leftovers".to_owned(),
         }
     }
@@ -63,8 +78,9 @@ pub fn check() -> Vec<TestJob> {
 }
 
 pub fn test() -> Vec<TestJob> {
-    let clients =
-        CLIENTS.iter().flat_map(|client| client.bindings.iter().map(move |binding| TestJob::Client(client, binding)));
+    let clients = || CLIENTS.iter().flat_map(|client| client.bindings.iter().map(move |binding| (client, *binding)));
+    let alone = clients().map(|(client, binding)| TestJob::Client(client, binding));
+    let nodes = clients().map(|(client, binding)| TestJob::NodesClient(client, binding));
     let servers = SDK_SERVERS
         .iter()
         .flat_map(|server| server.bindings.iter().map(move |binding| TestJob::SdkServer(server, binding)));
@@ -72,10 +88,12 @@ pub fn test() -> Vec<TestJob> {
     let first = [TestJob::Arrows, TestJob::Compatibility, TestJob::Workspace];
     first
         .into_iter()
-        .chain(clients)
+        .chain(alone)
+        .chain([TestJob::NodesTests])
+        .chain(nodes)
         .chain(servers)
         .chain(agents)
-        .chain([TestJob::Documents, TestJob::Leftovers])
+        .chain([TestJob::Documents, TestJob::Console, TestJob::Observability, TestJob::Packages, TestJob::Leftovers])
         .collect()
 }
 
@@ -117,14 +135,20 @@ mod tests {
             (&["arrows"][..], "arrows leftovers"),
             (
                 &["python-1.3.0"],
-                "python-1.3.0-jsonrpc python-1.3.0-http_json python-1.3.0-grpc \
+                "python-1.3.0-jsonrpc python-1.3.0-http_json python-1.3.0-grpc nodes-python-1.3.0-jsonrpc \
+                 nodes-python-1.3.0-http_json nodes-python-1.3.0-grpc \
                  servers-python-1.3.0-jsonrpc servers-python-1.3.0-http_json leftovers",
             ),
-            (&["js-0.3.13-json", "workspace"], "workspace js-0.3.13-jsonrpc leftovers"),
+            (&["js-0.3.13-json", "workspace"], "workspace js-0.3.13-jsonrpc nodes-js-0.3.13-jsonrpc leftovers"),
             (&["clients"], ALL_CLIENTS),
-            (&["-grpc"], "python-1.3.0-grpc python-0.3.26-grpc js-1.3.0-grpc reflection-grpc leftovers"),
+            (&["n-grpc"], "reflection-grpc nodes-reflection-grpc leftovers"),
+            (
+                &["nodes-p"],
+                "nodes-promises nodes-python-1.3.0-jsonrpc nodes-python-1.3.0-http_json nodes-python-1.3.0-grpc nodes-python-0.3.26-jsonrpc nodes-python-0.3.26-http_json nodes-python-0.3.26-grpc nodes-python-0.2.16-jsonrpc leftovers",
+            ),
             (&["servers"], ALL_SERVERS),
             (&["agents"], "agents-claude-code agents-codex agents-gemini agents-goose leftovers"),
+            (&["packages"], "packages leftovers"),
             (&["no such"], ""),
         ] {
             assert_eq!(names(named(test(), words)), expected, "{words:?}");

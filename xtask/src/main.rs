@@ -13,6 +13,7 @@ mod arrows;
 mod bench;
 mod compatibility;
 mod dependencies;
+mod dist;
 mod generated;
 mod lints;
 mod workspace_tests;
@@ -20,9 +21,14 @@ mod workspace_tests;
 mod agents;
 mod client;
 mod clients;
+mod console;
 mod documents;
 mod leftovers;
 mod needs;
+mod nodes;
+mod observability;
+mod packages;
+mod postgres;
 mod programs;
 mod sdk_server;
 mod sdk_server_suite;
@@ -54,11 +60,13 @@ The checks and suites of Sabir.
   cargo xtask generate        write the Rust code of the .proto files again
   cargo xtask compatibility   write docs/internals/promises.md from the tests
   cargo xtask test            every suite against real parts; sets up what is missing; then looks for what is left behind
-  cargo xtask test NAME...    only the suites whose name contains one of the words, such as `clients`, `servers` or
-                              `agents`
+  cargo xtask test NAME...    only the suites whose name contains one of the words, such as `clients`, `nodes`,
+                              `servers` or `agents`
   cargo xtask test --quick    what every push can run: under two minutes, nothing is downloaded
+  cargo xtask screenshots     take the pictures of the console in docs/images again
   cargo xtask soak            mixed traffic in every dialect, with restarts by kill -9; then every promise is checked;
-                              --minutes N (1 by default), --seed N to have the same choices again
+                              --minutes N (1 by default), --seed N to have the same choices again;
+                              --store postgres --nodes N: through a balancer, with one node at a time restarted
 ";
 
 fn main() -> ExitCode {
@@ -75,12 +83,21 @@ fn main() -> ExitCode {
         ["compatibility"] => {
             return done(workspace::Workspace::load().and_then(|workspace| compatibility::write(&workspace)));
         }
+        ["screenshots"] => {
+            let made = workspace::Workspace::load().and_then(|workspace| console::screenshots(&workspace));
+            return done(made);
+        }
         ["soak", words @ ..] => {
             let soaked = workspace::Workspace::load().and_then(|workspace| soak::run(&workspace, words));
             return soaked.unwrap_or_else(|error| done(Err(error)));
         }
         ["bench", words @ ..] => {
             return done(workspace::Workspace::load().and_then(|workspace| bench::run(&workspace, words)));
+        }
+        ["dist", words @ ..] => {
+            let made = workspace::Workspace::load()
+                .and_then(|workspace| dist::run(&workspace, &dist::DistOptions::parse(&workspace, words)?));
+            return done(made);
         }
         ["check"] => jobs::check(),
         ["test", "--quick"] => jobs::quick(),
@@ -121,5 +138,5 @@ fn done(result: Result<()>) -> ExitCode {
 
 fn help() -> String {
     let names: Vec<String> = jobs::test().iter().map(TestJob::name).collect();
-    format!("{HELP}{}\nSuites: {}", bench::HELP, names.join(", "))
+    format!("{HELP}{}{}\nSuites: {}", dist::HELP, bench::HELP, names.join(", "))
 }

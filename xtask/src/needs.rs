@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 use crate::clients::{Client, Kit};
 use crate::jobs::TestJob;
 use crate::workspace::Workspace;
-use crate::{apt, command, documents, setup, setup_node, setup_program, setup_python};
+use crate::{apt, command, console, documents, packages, postgres, setup, setup_node, setup_program, setup_python};
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Needs {
@@ -26,6 +26,11 @@ impl Needs {
         for job in jobs {
             match job {
                 TestJob::Client(client, _) => needs.sdk(workspace, client),
+                TestJob::NodesTests => needs.packages.extend(postgres::missing_server()),
+                TestJob::NodesClient(client, _) => {
+                    needs.packages.extend(postgres::missing_server());
+                    needs.sdk(workspace, client);
+                }
                 TestJob::SdkServer(server, _) => {
                     needs.packages.extend(setup_python::missing_packages());
                     needs.sdk(workspace, server.client());
@@ -38,7 +43,21 @@ impl Needs {
                         needs.folder(format!("{} {}", program.name, program.version), program.megabytes);
                     }
                 }
+                TestJob::Observability => needs.packages.extend(setup_python::missing_packages()),
                 TestJob::Documents => needs.packages.extend(documents::missing_packages()),
+                TestJob::Console => {
+                    needs.packages.extend(console::missing_packages());
+                    if !console::is_ready(workspace) {
+                        needs.folder("what drives the browser".to_owned(), console::MEGABYTES);
+                    }
+                }
+                TestJob::Packages => {
+                    needs.packages.extend(packages::missing_packages());
+                    if !packages::has_debian(workspace) {
+                        needs.folder("the files of a small Debian".to_owned(), packages::DEBIAN_MEGABYTES);
+                    }
+                }
+                TestJob::Workspace => needs.packages.extend(postgres::missing_packages()),
                 _ => {}
             }
         }

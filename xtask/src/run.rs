@@ -13,11 +13,12 @@ use crate::clients::Client;
 use crate::command::seconds;
 use crate::jobs::TestJob;
 use crate::leftovers::StateBefore;
+use crate::nodes::{Launcher, NodesSetup};
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 use crate::{
-    agents, arrows, client, compatibility, dependencies, documents, generated, identity_provider, lints, publishing,
-    sdk_server_suite, server, setup, setup_program, workspace_tests,
+    agents, arrows, client, compatibility, console, dependencies, documents, generated, identity_provider, lints,
+    observability, packages, publishing, sdk_server_suite, server, setup, setup_program, workspace_tests,
 };
 
 pub fn all(workspace: &Workspace, jobs: &[TestJob]) -> Tally {
@@ -56,11 +57,18 @@ fn one(workspace: &Workspace, shared: &mut SharedSetup, job: &TestJob) -> Result
         TestJob::Workspace => workspace_tests::all(workspace),
         TestJob::QuickTests => workspace_tests::quick(workspace),
         TestJob::Documents => documents::run(workspace, &shared.server(workspace)?),
+        TestJob::Console => console::run(workspace, &shared.server(workspace)?),
+        TestJob::Observability => observability::run(workspace, &shared.server(workspace)?),
         TestJob::Client(client, binding) => {
-            let programs = Programs { sabir: shared.server(workspace)?, provider: shared.provider(workspace)? };
-            shared.set_up(workspace, client)?;
-            let log = workspace.clients().join(format!("{}.log", job.name()));
-            client::run(setup::command(workspace, client), binding, &programs, &log, &workspace.temp)
+            let server = Launcher::Alone(shared.server(workspace)?);
+            shared.run_client(workspace, client, binding, server, &job.name())
+        }
+        TestJob::NodesTests => shared.nodes(workspace)?.run_tests(workspace),
+        TestJob::NodesClient(client, binding) => {
+            let sabir = shared.server(workspace)?;
+            let NodesSetup { cluster, postgres, .. } = shared.nodes(workspace)?;
+            let server = Launcher::Nodes { sabir, cluster: cluster.clone(), postgres: postgres.clone() };
+            shared.run_client(workspace, client, binding, server, &job.name())
         }
         TestJob::SdkServer(server, binding) => {
             let binary = shared.server(workspace)?;
@@ -73,10 +81,16 @@ fn one(workspace: &Workspace, shared: &mut SharedSetup, job: &TestJob) -> Result
             setup_program::ready(workspace, program)?;
             agents::run(workspace, program, &binary)
         }
-        TestJob::Leftovers => match shared.before.take() {
-            Some(before) => Ok(report_faults(&before?.left())),
-            None => Err(anyhow!("nobody has looked before the suites ran")),
-        },
+        TestJob::Packages => packages::run(workspace),
+        TestJob::Leftovers => {
+            if let Some(Ok(nodes)) = shared.nodes.take() {
+                nodes.stop()?;
+            }
+            match shared.before.take() {
+                Some(before) => Ok(report_faults(&before?.left())),
+                None => Err(anyhow!("nobody has looked before the suites ran")),
+            }
+        }
     }
 }
 
@@ -95,6 +109,7 @@ struct SharedSetup {
     server: Option<Result<PathBuf, String>>,
     provider: Option<Result<PathBuf, String>>,
     clients: HashMap<&'static str, Result<(), String>>,
+    nodes: Option<Result<NodesSetup, String>>,
 }
 
 impl SharedSetup {
@@ -106,6 +121,25 @@ impl SharedSetup {
     fn provider(&mut self, workspace: &Workspace) -> Result<PathBuf> {
         let build = || identity_provider::build(workspace).map_err(|error| format!("{error:#}"));
         self.provider.get_or_insert_with(build).clone().map_err(|error| anyhow!(error))
+    }
+
+    fn nodes(&mut self, workspace: &Workspace) -> Result<&NodesSetup> {
+        let start = || NodesSetup::start(workspace).map_err(|error| format!("{error:#}"));
+        self.nodes.get_or_insert_with(start).as_ref().map_err(|error| anyhow!(error.clone()))
+    }
+
+    fn run_client(
+        &mut self,
+        workspace: &Workspace,
+        client: &Client,
+        binding: &str,
+        server: Launcher,
+        name: &str,
+    ) -> Result<Tally> {
+        let programs = Programs { server, provider: self.provider(workspace)? };
+        self.set_up(workspace, client)?;
+        let log = workspace.clients().join(format!("{name}.log"));
+        client::run(setup::command(workspace, client), binding, &programs, &log, &workspace.temp)
     }
 
     fn set_up(&mut self, workspace: &Workspace, client: &Client) -> Result<()> {

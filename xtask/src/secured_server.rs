@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::command;
 use crate::identity_provider::IdentityProvider;
+use crate::nodes::Launcher;
 use crate::server::{ServerProcess, ServerVariant};
 
 /// Name, scheme of the card, and what `sabir token new` is told of it.
@@ -34,7 +35,7 @@ pub struct SecuredServer {
 
 impl SecuredServer {
     /// `provider` is the program of the identity provider.
-    pub fn start(binary: &Path, provider: &Path, log: &Path, temp: &Path) -> Result<Self> {
+    pub fn start(launcher: &Launcher, provider: &Path, log: &Path, temp: &Path) -> Result<Self> {
         let provider = IdentityProvider::start(provider)?;
         let mut configuration = format!(
             "[[auth.issuer]]\nissuer = {}\naudience = {}\n",
@@ -42,14 +43,14 @@ impl SecuredServer {
         );
         let mut callers = json!({});
         for (name, scheme, arguments) in CALLERS {
-            let made = command::output(Command::new(binary).args(["token", "new", name]).args(arguments))?;
+            let made = command::output(Command::new(launcher.sabir()).args(["token", "new", name]).args(arguments))?;
             let made: Value = serde_json::from_str(&made).context("`sabir token new` printed no JSON")?;
             configuration += made["toml"].as_str().context("`sabir token new` printed no table")?;
             callers[name] = json!({"scheme": scheme, "secret": made["token"]});
         }
         let variant =
             ServerVariant { name: "secured-server", arguments: &["--dev-tls"], configuration: &configuration };
-        let server = ServerProcess::start(binary, &variant, log, temp)?;
+        let server = ServerProcess::start(launcher, &variant, log, temp)?;
         let authority = server.ready["ca"].as_str().context("a server with --dev-tls names its authority")?;
         let authority = PathBuf::from(authority);
         let description = temp.join("secured-server").join("suite.json");

@@ -10,6 +10,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use serde_json::Value;
 
 use crate::command;
+use crate::nodes::Launcher;
 use crate::workspace::Workspace;
 
 const START_LIMIT: Duration = Duration::from_secs(20);
@@ -51,20 +52,26 @@ pub struct ServerProcess {
 
 impl ServerProcess {
     /// Starts the server and waits until it is ready; its log goes to the file, its store to a folder in `temp`.
-    pub fn start(binary: &Path, variant: &ServerVariant<'_>, log: &Path, temp: &Path) -> Result<ServerProcess> {
+    pub fn start(launcher: &Launcher, variant: &ServerVariant<'_>, log: &Path, temp: &Path) -> Result<ServerProcess> {
         let folder = fresh_folder(&temp.join(variant.name))?;
         fs::write(folder.join("sabir.toml"), variant.configuration)?;
-        let mut serve = Command::new(binary);
+        let mut serve = launcher.command();
         serve.args(["serve", "--listen", "127.0.0.1:0"]).args(variant.arguments).arg("--store");
         serve.arg(format!("sqlite:{}", folder.join("sabir.db").display()));
         serve.env_clear().envs(ENVIRONMENT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         serve.env("TMPDIR", temp);
         // The receivers of webhooks of the suites are on this machine.
         serve.env("SABIR_PUSH_ALLOW_CIDRS", "127.0.0.0/8");
-        let card_key = command::output(Command::new(binary).args(["key", "new", "--card", "--plain"]))?;
+        let mut new_key = Command::new(launcher.sabir());
+        new_key.args(["key", "new", "--card", "--plain"]);
+        if let Launcher::Nodes { .. } = launcher {
+            // The same card has the same signature on each of them.
+            new_key.args(["--alg", "eddsa"]);
+        }
+        let card_key = command::output(&mut new_key)?;
         serve.env("SABIR_CARD_SIGNING_KEY", card_key.trim());
         serve.current_dir(&folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(File::create(log)?);
-        let mut child = serve.spawn().with_context(|| format!("`{}` cannot be started", binary.display()))?;
+        let mut child = serve.spawn().with_context(|| format!("`{}` cannot be started", launcher.sabir().display()))?;
         let (sender, stdout) = mpsc::channel();
         command::send_lines(child.stdout.take().expect("stdout is piped"), sender);
         let mut server = ServerProcess { url: String::new(), ready: Value::Null, child, stdout, folder };

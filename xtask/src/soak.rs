@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use crate::server;
 use crate::workspace::Workspace;
 
-/// The words are the driver's, `--minutes N` and `--seed N`, and so is the exit code.
+/// The words are the driver's, such as `--minutes N` and `--store postgres`, and so is the exit code.
 pub fn run(workspace: &Workspace, words: &[&str]) -> Result<ExitCode> {
     let binary = server::build(workspace)?;
     let mut soak = workspace.cargo();

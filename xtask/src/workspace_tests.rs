@@ -1,28 +1,35 @@
-//! `cargo test --workspace`, passed through line by line and counted on the way.
+//! `cargo test`, passed through line by line and counted on the way.
 
 use std::process::Stdio;
 
 use anyhow::Result;
 
-use crate::command;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
+use crate::{command, postgres};
 
+/// Tests that need a Postgres get one, and must not be skipped.
 pub fn all(workspace: &Workspace) -> Result<Tally> {
-    run(workspace, &["--workspace"])
+    postgres::ready()?;
+    run(workspace, &["--workspace"], &[(postgres::REQUIRED_VARIABLE, "required")])
 }
 
 /// The crates below the server: what they do is shown without sockets and processes.
 pub fn quick(workspace: &Workspace) -> Result<Tally> {
     let crates = ["sabir-model", "sabir-wire", "sabir-store", "sabir-engine", "sabir-server"];
     let words: Vec<&str> = crates.into_iter().flat_map(|name| ["--package", name]).collect();
-    run(workspace, &words)
+    run(workspace, &words, &[])
 }
 
-fn run(workspace: &Workspace, which: &[&str]) -> Result<Tally> {
+/// The tests that these words of `cargo test` name, with these variables.
+pub fn run(workspace: &Workspace, which: &[&str], variables: &[(&str, &str)]) -> Result<Tally> {
     let mut test = workspace.cargo();
     // One broken crate must not hide the results of the others.
-    test.arg("test").args(which).arg("--no-fail-fast").stdin(Stdio::null()).stdout(Stdio::piped());
+    test.args(["test", "--no-fail-fast"])
+        .args(which)
+        .envs(variables.iter().copied())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
     test.env("TMPDIR", &workspace.temp);
     let mut child = test.spawn()?;
     let mut tally = Tally::default();
@@ -33,7 +40,7 @@ fn run(workspace: &Workspace, which: &[&str]) -> Result<Tally> {
     let status = child.wait()?;
     // A crate that does not compile and a test that takes its process down print no result.
     if !status.success() && tally.failed == 0 {
-        println!("    FAILED: `cargo test --workspace` ended with {status} and no failed test; its output is above");
+        println!("    FAILED: `cargo test` ended with {status} and no failed test; its output is above");
         tally += Tally::FAILED;
     }
     Ok(tally)

@@ -1,6 +1,7 @@
 //! One run of `sabir bench`, and what it reports.
 
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -15,6 +16,7 @@ pub struct Figures {
     pub cpu: f64,
     pub per_second: f64,
     pub p50: f64,
+    pub p99: f64,
     pub first_event_p50: Option<f64>,
     pub rss: u64,
     pub rss_per_stream: Option<u64>,
@@ -24,7 +26,15 @@ pub struct Figures {
 
 /// Runs it with these words; a wrong reply is an error.
 pub fn once(machine: &BenchMachine, binary: &Path, server: &MeasuredServer, words: &str) -> Result<Figures> {
-    let mut command = machine.command(Core::Generator, binary);
+    measured(machine.command(Core::Generator, binary), server, words)
+}
+
+/// The same on whichever core is free.
+pub fn unpinned(binary: &Path, server: &MeasuredServer, words: &str) -> Result<Figures> {
+    measured(Command::new(binary), server, words)
+}
+
+fn measured(mut command: Command, server: &MeasuredServer, words: &str) -> Result<Figures> {
     command.args(["bench", &server.url, "--pid", &server.pid().to_string()]).args(words.split_whitespace());
     let text = command::output(&mut command)?;
     let report: Value = serde_json::from_str(&text).context("`sabir bench` did not print JSON")?;
@@ -33,6 +43,7 @@ pub fn once(machine: &BenchMachine, binary: &Path, server: &MeasuredServer, word
         cpu: number(&report["server"]["cpu_us_per_operation"]).context("no processor time in the report")?,
         per_second: number(&report["per_second"]).context("no rate in the report")?,
         p50: number(&report["latency_us"]["p50"]).unwrap_or_default(),
+        p99: number(&report["latency_us"]["p99"]).unwrap_or_default(),
         first_event_p50: number(&report["first_event_us"]["p50"]),
         rss: report["server"]["rss"].as_u64().context("no memory in the report")?,
         rss_per_stream: report["server"]["rss_per_stream"].as_u64(),

@@ -87,15 +87,20 @@ impl Drop for MeasuredServer {
 }
 
 /// `sabir serve` on this store, with nothing of our environment that could configure it.
-pub fn serve(mut command: Command, store: &Path, durability: StoreDurability) -> Command {
-    command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", "warn", "--store"]);
-    command.arg(format!("sqlite:{}", store.display()));
+pub fn serve(command: Command, store: &Path, durability: StoreDurability) -> Command {
+    let mut command = serve_store(command, &format!("sqlite:{}", store.display()));
+    command.env("SABIR_STORE_DURABILITY", if durability == StoreDurability::Full { "full" } else { "process" });
+    command
+}
+
+/// The same on whatever store this names.
+pub fn serve_store(mut command: Command, store: &str) -> Command {
+    command.args(["serve", "--listen", "127.0.0.1:0", "--log-level", "warn", "--store", store]);
     command
         .env_clear()
         .envs(["PATH", "HOME", "TMPDIR"].iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
     // The receiver of webhooks is the generator.
     command.env("PUSH_NOTIFICATION_ALLOWED_CIDRS", "127.0.0.0/8");
-    command.env("SABIR_STORE_DURABILITY", if durability == StoreDurability::Full { "full" } else { "process" });
     command
 }
 

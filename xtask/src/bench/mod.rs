@@ -10,6 +10,8 @@ mod grpc;
 mod machine;
 mod measured_server;
 mod page;
+mod postgres;
+mod postgres_process;
 mod reads;
 mod rows;
 mod sends;
@@ -43,6 +45,15 @@ pub fn run(workspace: &Workspace, words: &[&str]) -> Result<()> {
     // One after the other: built together, the server would get the features that only the floor asks for.
     command::shown(workspace.cargo().args(["build", "--release", "--package", "sabir"]))?;
     command::shown(workspace.cargo().args(["build", "--release", "--package", "sabir-bench", "--example", "floor"]))?;
+    if names.is_empty() || names.contains(&"postgres") {
+        command::shown(workspace.cargo().args([
+            "build",
+            "--package",
+            "sabir-testkit",
+            "--example",
+            "durable_postgres",
+        ]))?;
+    }
 
     let machine = BenchMachine::look();
     println!("{machine}");

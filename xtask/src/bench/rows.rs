@@ -11,7 +11,7 @@ use crate::bench::measured_server::{self, Folder, MeasuredServer, StoreDurabilit
 use crate::bench::table::{Row, TargetVerdict};
 use crate::workspace::Workspace;
 
-pub const GROUPS: [&str; 15] = [
+pub const GROUPS: [&str; 16] = [
     "send",
     "webhook",
     "stored-first",
@@ -26,6 +26,7 @@ pub const GROUPS: [&str; 15] = [
     "http2",
     "list-running",
     "many-tasks",
+    "postgres",
     "start",
 ];
 
@@ -34,9 +35,11 @@ pub struct Bench {
     pub rows: Vec<Row>,
     pub sabir: PathBuf,
     floor: PathBuf,
+    /// The Postgres of the test kit as a program.
+    pub postgres: PathBuf,
     pub folder: Folder,
     pub rounds: usize,
-    seconds: f64,
+    pub seconds: f64,
     pub sizes: &'static [u64],
     starts: usize,
     /// Processor time of the floor per request at 16 connections, once it is known.
@@ -51,6 +54,7 @@ impl Bench {
             rows: vec![],
             sabir: release.join("sabir"),
             floor: release.join("examples").join("floor"),
+            postgres: workspace.target.join("debug").join("examples").join("durable_postgres"),
             folder: Folder::new(&workspace.target)?,
             rounds: if is_quick { 1 } else { 3 },
             seconds: if is_quick { 1.0 } else { 3.0 },
@@ -77,6 +81,7 @@ impl Bench {
             "http2" => self.http2(),
             "list-running" => self.list_running(),
             "many-tasks" => self.many_tasks(),
+            "postgres" => self.postgres(),
             _ => self.start(),
         };
         if let Err(error) = measured {

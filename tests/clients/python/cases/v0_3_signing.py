@@ -10,14 +10,14 @@ from signed_card import keys, keys_by_id, published, sabir_verifies, serving
 async def the_sdk_verifies_the_card_of_sabir(peer):
     holds('signatures', peer.sdk_card.signatures, peer.sdk_card)
     keys_of_sabir = await keys_by_id(peer.http, peer.sdk_card.signatures)
-    create_signature_verifier(keys_of_sabir, ['ES256'])(peer.sdk_card)
+    create_signature_verifier(keys_of_sabir, ['ES256', 'EdDSA'])(peer.sdk_card)
 
 
 async def the_sdk_refuses_a_card_that_was_changed(peer):
     keys_of_sabir = await keys_by_id(peer.http, peer.sdk_card.signatures)
     changed = peer.sdk_card.model_copy(update={'url': peer.sdk_card.url + 'x'})
     try:
-        create_signature_verifier(keys_of_sabir, ['ES256'])(changed)
+        create_signature_verifier(keys_of_sabir, ['ES256', 'EdDSA'])(changed)
     except InvalidSignaturesError:
         return
     raise AssertionError('the changed card was accepted')

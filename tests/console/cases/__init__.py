@@ -1,0 +1,1 @@
+"""What the console shows and does, page by page."""

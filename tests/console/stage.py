@@ -1,0 +1,177 @@
+"""What a case runs on: a real server with a database of its own, a client of its API, and pages of a real browser."""
+
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'agents'))
+import processes
+
+HERE = pathlib.Path(__file__).resolve().parent
+PERMISSION = {
+    'text': 'Done. The folder **build** is gone.',
+    'title': 'rm -rf build',
+    'input': {'command': 'rm -rf build', 'description': 'Remove what was built'},
+}
+
+
+class Server:
+    """A server that can be killed and started again at the same address, with the same database."""
+
+    def __init__(self, sabir, said=PERMISSION, settings=''):
+        self.sabir = sabir
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix='sabir-console-')).resolve()
+        self.port = free_port()
+        self.url = f'http://127.0.0.1:{self.port}'
+        self.token = None
+        (self.folder / 'said.json').write_text(json.dumps(said))
+        agent = [sys.executable, str(HERE / 'asking_agent.py'), str(self.folder / 'said.json')]
+        (self.folder / 'sabir.toml').write_text(
+            f'{settings}\n[[agent]]\nid = "demo"\nkind = "demo"\ndefault = true\n\n'
+            f'[[agent]]\nid = "asks"\nkind = "acp"\ncommand = {json.dumps(agent)}\ndescription = "Asks first"\n'
+        )
+        self.start()
+
+    def start(self):
+        variables = {name: os.environ[name] for name in ('PATH', 'LANG', 'TMPDIR') if name in os.environ}
+        store = f'sqlite:{self.folder / "tasks.db"}'
+        self.child = subprocess.Popen(
+            [self.sabir, 'serve', '--port', str(self.port), '--store', store, '--config', self.folder / 'sabir.toml'],
+            cwd=self.folder,
+            env={**variables, 'HOME': str(self.folder)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=open(self.folder / 'log', 'ab'),
+        )
+        line = processes.first_line(self.child, 30)
+        assert line, f'the server does not start: {(self.folder / "log").read_text()[-2000:]}'
+
+    def kill(self):
+        self.child.send_signal(signal.SIGKILL)
+        self.child.wait(20)
+
+    def restart(self):
+        self.kill()
+        self.start()
+
+    def close(self):
+        self.child.send_signal(signal.SIGTERM)
+        try:
+            self.child.wait(20)
+        except subprocess.TimeoutExpired:
+            self.child.kill()
+            self.child.wait(20)
+        processes.kill_all(self.folder)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    # The API, as any client calls it.
+
+    def call(self, path, body=None, method=None):
+        headers = {'A2A-Version': '1.0', 'Content-Type': 'application/json'}
+        if self.token:
+            headers['Authorization'] = f'Bearer {self.token}'
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url + path, data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as reply:
+                return json.load(reply)
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f'{path}: {error.code} {error.read().decode()[:500]}') from error
+
+    def send(self, text, agent=None, wait=True, parts=None, **members):
+        """The task that a message makes."""
+        message = {'messageId': os.urandom(8).hex(), 'role': 'ROLE_USER', 'parts': parts or [{'text': text}], **members}
+        body = {'message': message, 'configuration': {'returnImmediately': not wait}}
+        prefix = f'/agents/{agent}' if agent else ''
+        return self.call(f'{prefix}/message:send', body)['task']
+
+    def task(self, task):
+        return self.call(f'/tasks/{task}')
+
+    def until(self, task, *states, seconds=30):
+        """Waits until the task is in one of these states, such as COMPLETED."""
+        deadline = time.monotonic() + seconds
+        while (now := self.task(task))['status']['state'].removeprefix('TASK_STATE_') not in states:
+            assert time.monotonic() < deadline, f'task {task} stays {now["status"]["state"]}'
+            time.sleep(0.05)
+        return now
+
+
+class Stage:
+    """The server of a case, and its browser. What a page complains about in its console fails the case."""
+
+    def __init__(self, browser, sabir, screenshots=None):
+        self.browser, self.sabir, self.screenshots = browser, sabir, screenshots
+        self.complaints = []
+        self.contexts = []
+        self.servers = []
+
+    def server(self, **options):
+        server = Server(self.sabir, **options)
+        self.servers.append(server)
+        return server
+
+    def page(self, server, path='/console', width=1280, height=800, **options):
+        """A page of a new browser profile."""
+        context = self.browser.new_context(viewport={'width': width, 'height': height}, **options)
+        context.set_default_timeout(15_000)
+        self.contexts.append(context)
+        page = context.new_page()
+        page.on('pageerror', lambda error: self.complaints.append(f'an error of the page: {error}'))
+        page.on('console', lambda message: self._heard(message))
+        page.on('dialog', lambda dialog: self._dialog(dialog))
+        page.on('request', lambda request: self._requested(request, server))
+        page.goto(server.url + path)
+        return page
+
+    def screenshot(self, page, name):
+        if self.screenshots:
+            page.screenshot(path=self.screenshots / f'{name}.png')
+
+    def _heard(self, message):
+        # A server that was killed, a call that was refused: the browser says so itself.
+        if message.type == 'error' and not message.text.startswith('Failed to load resource'):
+            self.complaints.append(f'the console says: {message.text}')
+
+    def _dialog(self, dialog):
+        self.complaints.append(f'a dialog was opened: {dialog.message}')
+        dialog.dismiss()
+
+    def _requested(self, request, server):
+        if not request.url.startswith((server.url, 'data:', 'blob:')):
+            self.complaints.append(f'something was fetched from elsewhere: {request.url}')
+
+    def close(self):
+        for context in self.contexts:
+            context.close()
+        for server in self.servers:
+            server.close()
+
+
+def wait_for(page, expression, argument=None, seconds=15):
+    """Waits until the page finds it true. Playwright's own waiting evaluates text in the page, which its policy forbids."""
+    deadline = time.monotonic() + seconds
+    while not page.evaluate(expression, argument):
+        assert time.monotonic() < deadline, f'never true: {expression}'
+        page.wait_for_timeout(50)
+
+
+def settle(page):
+    """Waits until nothing on the page is a placeholder any more. Streams stay open, so the network is never idle."""
+    wait_for(page, '() => document.querySelector("#main h1, #main h2") && !document.querySelector(".skeletons")')
+    page.wait_for_timeout(300)
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(('127.0.0.1', 0))
+        return listener.getsockname()[1]
