@@ -39,8 +39,9 @@ const TIDY: Duration = Duration::from_secs(600);
 const REGISTER: &str = "INSERT INTO nodes (name, version, grace, hears, agents)
     VALUES ($1, $2, make_interval(secs => $3), $4, $5) RETURNING no, now()";
 
-const HAS_NAMESAKE: &str = "SELECT FROM nodes
-    WHERE name = $1 AND no <> $2 AND ended IS NULL AND beat > now() - grace LIMIT 1";
+/// Another node of this name that has beaten since this one began. The row that a killed server left behind beats no more.
+const HAS_NAMESAKE: &str = "SELECT FROM nodes AS other JOIN nodes AS own ON own.no = $1
+    WHERE other.name = own.name AND other.no <> own.no AND other.ended IS NULL AND other.beat > own.started LIMIT 1";
 
 /// Also tells whether another node hears notices, the number of the newest task, and the time of the database.
 const BEAT: &str = "UPDATE nodes SET beat = now(), hears = $2 WHERE no = $1 AND ended IS NULL
@@ -135,19 +136,11 @@ impl Node {
         let number: i64 = rows.first().expect("an insert returns its row").get(0);
         *self.published() = (number, agents);
         self.set_database_clock(rows[0].get(1));
-        let before = self.number.swap(number, Ordering::AcqRel);
-        let is_first = before == 0;
+        let is_first = self.number.swap(number, Ordering::AcqRel) == 0;
         self.lease.send_modify(|lease| {
             lease.until = self.lease_end(sent);
             lease.incarnation += u64::from(!is_first);
         });
-        if is_first && !link.query(HAS_NAMESAKE, &[&&*self.name, &number]).await?.is_empty() {
-            tracing::error!(
-                node = &*self.name,
-                "another node has this name and renews its lease: give each server its own cluster.node_name \
-                 (after a crash of this server, the old node ends by itself)"
-            );
-        }
         Ok(())
     }
 
@@ -181,6 +174,10 @@ impl Node {
         self.published.lock().expect(UNBROKEN)
     }
 
+    async fn has_namesake(&self, link: &Link) -> Result<bool, Error> {
+        Ok(!link.query(HAS_NAMESAKE, &[&self.number()]).await?.is_empty())
+    }
+
     fn lease_end(&self, sent: Instant) -> Instant {
         sent + self.grace.mul_f64(LEASE)
     }
@@ -192,6 +189,8 @@ impl Node {
         let mut rhythm = Rhythm::new(self.beat, self.grace);
         let mut next_burial = Instant::now() + self.beat;
         let mut next_tidying = Instant::now() + TIDY.mul_f64(random());
+        // A namesake that is alive beats within its grace time. Those that start later find this node.
+        let mut namesakes_until = Some(Instant::now() + 2 * self.grace);
         while !self.has_left.load(Ordering::Acquire) {
             let sent = Instant::now();
             let done = match self.connect(&mut link, &mut dialing, dialer).await {
@@ -214,6 +213,13 @@ impl Node {
                         // Not all nodes at the same moment.
                         next_burial = Instant::now() + self.beat.mul_f64(0.5 + random());
                         self.bury(link, notices, unbroken).await?;
+                    }
+                    if namesakes_until.is_some_and(|end| Instant::now() < end) && self.has_namesake(link).await? {
+                        namesakes_until = None;
+                        tracing::error!(
+                            node = &*self.name,
+                            "another node has this name and renews its lease: give each server its own cluster.node_name"
+                        );
                     }
                     if Instant::now() >= next_tidying {
                         next_tidying = Instant::now() + TIDY.mul_f64(0.5 + random());

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::fixture::{ClusterFixture, DEMO, refusal};
+use crate::program_fixture::wait_for;
 
 #[test]
 fn a_node_name_is_used_once_on_a_machine() {
@@ -30,9 +31,8 @@ fn two_machines_with_one_node_name_are_two_nodes() {
     let options = cluster.options("n0");
     let options = options.variable("HOME", &text).variable("XDG_STATE_HOME", &text).variable("XDG_DATA_HOME", &text);
     cluster.nodes.push(Some(options.start_with(Stdio::from(fs::File::create(&log).unwrap()))));
-    let log = fs::read_to_string(&log).unwrap();
-    assert!(log.contains("another node has this name and renews its lease"), "{log}");
-    assert!(log.contains("cluster.node_name"), "{log}");
+    let told = |log: &str| log.contains("another node has this name and renews its lease: give each server its own");
+    wait_for("the node tells of its namesake", || told(&fs::read_to_string(&log).unwrap()));
 
     let members = cluster.node(0).get("/admin/v1/nodes").json();
     let names = |key: &str| -> Vec<Value> {
@@ -59,4 +59,18 @@ fn two_machines_with_one_node_name_are_two_nodes() {
     let began = Instant::now();
     cluster.until_state(1, &lost, "TASK_STATE_COMPLETED");
     assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_server_that_starts_again_is_not_its_own_namesake() {
+    let Some(mut cluster) = ClusterFixture::with_cluster(1, DEMO, "beat = \"300ms\"\ngrace = \"1s\"") else { return };
+    cluster.kill(0);
+    let options = cluster.options("n0");
+    let log = options.folder.join("log");
+    cluster.nodes[0] = Some(options.start_with(Stdio::from(fs::File::create(&log).unwrap())));
+    let nodes = || cluster.node(0).get("/admin/v1/nodes").json()["nodes"].as_array().unwrap().len();
+    // It does so only after a whole grace time of its own, in which it has looked for namesakes several times.
+    wait_for("the row of the killed server is ended", || nodes() == 1);
+    let log = fs::read_to_string(&log).unwrap();
+    assert!(!log.contains("another node has this name"), "{log}");
 }
