@@ -13,7 +13,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
-use sabir_model::{AgentId, State, Timestamp};
+use sabir_model::{AgentId, Timestamp};
 use sabir_store::{Measured, MemberState, StoreContents, StoreError};
 use tokio::time::Instant;
 
@@ -258,7 +258,7 @@ impl Engine {
 fn register_contents(registry: &mut Registry, contents: &StoreContents) {
     let tasks = Family::<AgentAndWord, Gauge>::default();
     for (agent, state, count) in &contents.tasks {
-        let labels = [("agent", agent.as_str().to_owned()), ("state", state_name(*state).to_owned())];
+        let labels = [("agent", agent.as_str().to_owned()), ("state", state.name().to_owned())];
         tasks.get_or_create(&labels).set(*count as i64);
     }
     registry.register("tasks", "Tasks in the store, by agent and state", tasks);
@@ -298,17 +298,4 @@ fn register_nodes(registry: &mut Registry, nodes: &[sabir_store::Member]) {
 fn age_of(since: Timestamp) -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     now.saturating_sub(Duration::from_millis(since.as_millis().max(0).unsigned_abs()))
-}
-
-fn state_name(state: State) -> &'static str {
-    match state {
-        State::Submitted => "submitted",
-        State::Working => "working",
-        State::InputRequired => "input-required",
-        State::AuthRequired => "auth-required",
-        State::Completed => "completed",
-        State::Failed => "failed",
-        State::Canceled => "canceled",
-        State::Rejected => "rejected",
-    }
 }

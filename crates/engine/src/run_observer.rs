@@ -90,7 +90,7 @@ impl RunFailure {
             RunFailure::Crash => "the agent crashed",
             RunFailure::Timeout => "the run took too long",
             RunFailure::ServerStops => "the server stopped",
-            RunFailure::Store => "the store could not take what the agent said",
+            RunFailure::Store => "the store could not save what the agent reported",
         }
     }
 }

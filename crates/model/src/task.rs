@@ -42,6 +42,20 @@ impl State {
         State::Rejected,
     ];
 
+    /// As people write it: in commands, settings and metrics. Each protocol version has names of its own.
+    pub const fn name(self) -> &'static str {
+        match self {
+            State::Submitted => "submitted",
+            State::Working => "working",
+            State::InputRequired => "input-required",
+            State::AuthRequired => "auth-required",
+            State::Completed => "completed",
+            State::Failed => "failed",
+            State::Canceled => "canceled",
+            State::Rejected => "rejected",
+        }
+    }
+
     /// Whether nothing more happens to it.
     pub fn is_terminal(self) -> bool {
         matches!(self, State::Completed | State::Failed | State::Canceled | State::Rejected)

@@ -29,7 +29,8 @@ fn show(answer: &Value, audience: Audience) -> String {
             "This server has its store for itself. Servers share one with store.url = \"postgres://...\".\n".to_owned()
         }
         Audience::Person => {
-            let titles = ["name", "state", "up", "last beat", "working", "parked", "queued", "hears", "version", ""];
+            let titles =
+                ["name", "state", "up", "last beat", "working", "parked", "queued", "notifications", "version", ""];
             table(&titles, nodes.iter().map(row))
         }
     }
@@ -52,7 +53,7 @@ fn row(node: &Value) -> Vec<String> {
         number("working"),
         number("parked"),
         number("queued"),
-        text("hears"),
+        text("notifications"),
         text("version"),
         this.to_owned(),
     ]
@@ -79,7 +80,7 @@ mod tests {
     #[test]
     fn people_see_a_table_and_programs_json() {
         let node = json!({"name": "a\u{1b}", "this": true, "state": "alive", "version": "0.1.0", "up": 3725.0, "last_beat": 0.4,
-            "grace": 6.0, "hears": "polling", "working": 3, "parked": 1, "queued": 2});
+            "grace": 6.0, "notifications": "polling", "working": 3, "parked": 1, "queued": 2});
         let answer = json!({"shared": true, "nodes": [node]});
         let shown = show(&answer, Audience::Person);
         let words: Vec<&str> = shown.lines().nth(1).unwrap().split_whitespace().collect();

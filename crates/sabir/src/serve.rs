@@ -318,20 +318,20 @@ async fn open_postgres(url: &PostgresUrl, cluster: &config::ClusterSection) -> a
 /// This server among the nodes, as the start line shows it.
 struct OwnNode {
     name: String,
-    /// Whether it hears of changes at once, or looks for them.
-    hears_hints: bool,
+    /// Whether the database notifies it of changes; else it polls.
+    receives_hints: bool,
 }
 
 impl OwnNode {
     async fn of(cluster: &dyn Cluster) -> Result<Self, StoreError> {
         let members = cluster.members().await?;
-        let hears_hints = members.iter().any(|member| member.is_this && member.hears_hints);
-        Ok(Self { name: cluster.node_name().to_string(), hears_hints })
+        let receives_hints = members.iter().any(|member| member.is_this && member.receives_hints);
+        Ok(Self { name: cluster.node_name().to_string(), receives_hints })
     }
 
-    fn hearing(&self) -> &'static str {
-        match self.hears_hints {
-            true => "hears other nodes at once",
+    fn notification_mode(&self) -> &'static str {
+        match self.receives_hints {
+            true => "listening to other nodes",
             false => "polling: a pooler is between",
         }
     }
@@ -606,7 +606,9 @@ fn announce(
             all = urls.join(", "),
             console = if config.console.enabled { format!("  console {url}/console\n") } else { String::new() },
             figures = metrics.first().map(|url| format!("\n  metrics {url}")).unwrap_or_default(),
-            node = node.map(|node| format!("\n  node    {} ({})", node.name, node.hearing())).unwrap_or_default(),
+            node = node
+                .map(|node| format!("\n  node    {} ({})", node.name, node.notification_mode()))
+                .unwrap_or_default(),
             credential = if config.auth.has_headers() { "SABIR_TOKEN=$TOKEN " } else { "" },
         )
     } else {
@@ -623,7 +625,7 @@ fn announce(
         }
         if let Some(node) = node {
             line["node"] = node.name.as_str().into();
-            line["hears_nodes"] = node.hearing().into();
+            line["notifications"] = node.notification_mode().into();
         }
         if !metrics.is_empty() {
             line["metrics"] = metrics.into();

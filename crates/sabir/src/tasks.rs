@@ -199,8 +199,8 @@ fn tasks_table(tasks: &[Value], stuck: &[Value], now: SystemTime) -> String {
     let is_stuck = |task: &Value| stuck.iter().any(|other| other["number"] == task["number"]);
     let row = |task: &Value| {
         let state = text(&task["state"]) + if is_stuck(task) { ", stuck" } else { "" };
-        let said = [&task["question"]["text"], &task["status"], &task["message"]];
-        let said = said.into_iter().find_map(|value| value.as_str().filter(|text| !text.is_empty()));
+        let texts = [&task["question"]["text"], &task["status"], &task["message"]];
+        let latest = texts.into_iter().find_map(|value| value.as_str().filter(|text| !text.is_empty()));
         vec![
             text(&task["id"]),
             state,
@@ -208,10 +208,10 @@ fn tasks_table(tasks: &[Value], stuck: &[Value], now: SystemTime) -> String {
             text(&task["agent"]),
             text(&task["owner"]),
             text(&task["events"]),
-            shortened(&visible(said.unwrap_or("-"))),
+            shortened(&visible(latest.unwrap_or("-"))),
         ]
     };
-    table(&["id", "state", "since", "agent", "owner", "events", "said"], tasks.iter().map(row))
+    table(&["id", "state", "since", "agent", "owner", "events", "message"], tasks.iter().map(row))
 }
 
 fn age(time: &Value, now: SystemTime) -> String {

@@ -58,9 +58,9 @@ export function open({ main, signal, href }) {
       h('span.cut', name), h('span.bar', bar), h('span.muted', `${write(used)} of ${limit ? write(limit) : '∞'}`));
   }
 
-  const nodeTable = (all) => h('div.wide', h('table', h('thead', h('tr', ['Node', 'State', 'Version', 'Up', 'Last beat', 'Working', 'Waiting', 'Queued', 'Hears'].map((name) => h('th', { scope: 'col' }, name)))),
+  const nodeTable = (all) => h('div.wide', h('table', h('thead', h('tr', ['Node', 'State', 'Version', 'Up', 'Last beat', 'Working', 'Waiting', 'Queued', 'Notifications'].map((name) => h('th', { scope: 'col' }, name)))),
     h('tbody', all.map((node) => h('tr', h('td', h('b', node.name), node.this && ' (this one)'), h('td', { class: node.state }, node.state), h('td', node.version), h('td', span(node.up * 1000)),
-      h('td', `${span(node.last_beat * 1000)} ago`), [node.working, node.parked, node.queued].map((number) => h('td', count(number))), h('td', node.hears))))));
+      h('td', `${span(node.last_beat * 1000)} ago`), [node.working, node.parked, node.queued].map((number) => h('td', count(number))), h('td', node.notifications))))));
 
   async function showSettings() {
     const answer = await admin('config').catch(() => null);

@@ -151,12 +151,21 @@ export function open({ query, main, signal, href, go }) {
       const waits = (known['input-required'] ?? 0) + (known['auth-required'] ?? 0);
       const all = [['submitted', 'submitted', known.submitted], ['working', 'working', known.working], ['waiting', 'waiting', waits],
         ['completed', 'completed', known.completed], ['failed', 'failed today', failed]];
-      fill(counts, all.filter(([, , number]) => number !== undefined).map(([state, label, number]) => h('a', {
-        href: href(`/tasks?state=${state}${state === 'failed' ? '&since=today' : ''}`), 'data-state': state, 'data-count': state, 'aria-current': filter.state === state ? 'true' : null,
-        class: number ? '' : 'none' }, h('b', count(number)), ` ${label}`)));
+      for (const [state, label, number] of all) if (number !== undefined) showCount(state, label, number);
     } catch {
       // The list says what is wrong.
     }
+  }
+
+  /** A link stays the same element when its number changes, so that it keeps the focus and takes a click at any time. */
+  function showCount(state, label, number) {
+    let link = counts.querySelector(`[data-count="${state}"]`);
+    if (!link) {
+      link = h('a', { href: href(`/tasks?state=${state}${state === 'failed' ? '&since=today' : ''}`), 'data-state': state, 'data-count': state, 'aria-current': filter.state === state ? 'true' : null }, h('b'), ` ${label}`);
+      counts.append(link);
+    }
+    setText(link.firstChild, count(number));
+    link.className = number ? '' : 'none';
   }
 
   function showEmpty() {

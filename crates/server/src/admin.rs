@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use http::request::Parts;
 use http::{HeaderValue, Response, StatusCode, header};
-use sabir_model::{Caller, State, scope};
+use sabir_model::{Caller, scope};
 use sabir_wire::{RequestHead, locate};
 use serde::Serialize;
 
@@ -184,20 +184,6 @@ impl App {
             (["deliveries", _, "retry"], _) => Err(AdminRefusal::VerbNotAllowed { allow: "POST" }),
             _ => Err(AdminRefusal::not_found(format!("there is nothing at {}", sabir_wire::excerpt(parts.uri.path())))),
         }
-    }
-}
-
-/// As in documents and settings.
-fn state_name(state: State) -> &'static str {
-    match state {
-        State::Submitted => "submitted",
-        State::Working => "working",
-        State::InputRequired => "input-required",
-        State::AuthRequired => "auth-required",
-        State::Completed => "completed",
-        State::Failed => "failed",
-        State::Canceled => "canceled",
-        State::Rejected => "rejected",
     }
 }
 

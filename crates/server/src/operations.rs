@@ -15,10 +15,10 @@ pub(crate) async fn ready(engine: &Engine) -> Response<Body> {
     match engine.health().await {
         Health::Ready => answer(
             StatusCode::OK,
-            match engine.hears_nodes() {
+            match engine.receives_hints() {
                 None => r#"{"status":"ready"}"#,
-                Some(true) => r#"{"status":"ready","nodes":"heard at once"}"#,
-                Some(false) => r#"{"status":"ready","nodes":"polled"}"#,
+                Some(true) => r#"{"status":"ready","notifications":"listening"}"#,
+                Some(false) => r#"{"status":"ready","notifications":"polling"}"#,
             }
             .into(),
         ),

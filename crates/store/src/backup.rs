@@ -92,7 +92,7 @@ pub enum BackupError {
     Newer,
     #[error("its end is missing, so it is not complete")]
     CutOff,
-    #[error("it is not complete: whoever made it broke off, because {0}")]
+    #[error("it is not complete: the server stopped writing it: {0}")]
     BrokenOff(String),
     #[error("it is damaged: {0}")]
     Damaged(String),

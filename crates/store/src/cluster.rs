@@ -38,8 +38,8 @@ pub trait Cluster: Send + Sync + 'static {
     /// for something looks for it at intervals of `poll_interval` too.
     fn hints(&self) -> StoreFuture<'_, Hints>;
 
-    /// Whether this node hears of changes by others at once. Behind a pooler it does not, and looks for them.
-    fn hears_hints(&self) -> bool;
+    /// Whether the database notifies this node of changes by others. Behind a pooler it does not, and the node polls.
+    fn receives_hints(&self) -> bool;
 
     /// How often to look for what other nodes did: seldom where hints arrive, often where they do not (behind a pooler).
     fn poll_interval(&self) -> Duration;
@@ -261,8 +261,8 @@ pub struct Member {
     pub beat_age: Duration,
     pub grace: Duration,
     pub state: MemberState,
-    /// Whether it hears of changes at once, or looks for them.
-    pub hears_hints: bool,
+    /// Whether the database notifies it of changes; else it polls.
+    pub receives_hints: bool,
     pub is_this: bool,
     /// Tasks that it owns: working, parked with a question, or queued.
     pub working: u64,

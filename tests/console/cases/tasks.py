@@ -44,7 +44,7 @@ def counts_are_links_to_filters(stage):
     server.send('fail for a reason')
     waiting = server.send('ask Which day?')['id']
     page = stage.page(server)
-    page.locator('[data-count="waiting"]').last.click()
+    page.locator('#main [data-count="waiting"]').click()
     expect(page.locator('[data-task]')).to_have_count(1)
     expect(page.locator(f'[data-task="{waiting}"]')).to_be_visible()
     assert 'state=waiting' in page.url

@@ -17,8 +17,8 @@ impl Engine {
         }
     }
 
-    /// Whether this node hears of changes by other nodes at once, or looks for them. `None`: it has its store for itself.
-    pub fn hears_nodes(&self) -> Option<bool> {
-        self.core.membership.as_ref().map(|membership| membership.cluster.hears_hints())
+    /// Whether the database notifies this node of changes by other nodes; else it polls. `None`: it has its store for itself.
+    pub fn receives_hints(&self) -> Option<bool> {
+        self.core.membership.as_ref().map(|membership| membership.cluster.receives_hints())
     }
 }

@@ -135,8 +135,8 @@ pub struct ListOptions {
     pub context_id: Option<ContextId>,
 
     /// Only tasks in this state
-    #[arg(long, value_name = "STATE", value_parser = PossibleValuesParser::new(State::ALL.map(state_name))
-        .map(|name| State::ALL.into_iter().find(|state| state_name(*state) == name).expect("each of them is a state")))]
+    #[arg(long, value_name = "STATE", value_parser = PossibleValuesParser::new(State::ALL.map(State::name))
+        .map(|name| State::ALL.into_iter().find(|state| state.name() == name).expect("each of them is a state")))]
     pub state: Option<State>,
 
     /// Only tasks whose status changed at or after this time, such as 2026-01-31T12:00:00Z
@@ -205,20 +205,6 @@ pub struct FormatOptions {
 pub enum Format {
     Text,
     Json,
-}
-
-/// As people write it.
-pub fn state_name(state: State) -> &'static str {
-    match state {
-        State::Submitted => "submitted",
-        State::Working => "working",
-        State::InputRequired => "input-required",
-        State::AuthRequired => "auth-required",
-        State::Completed => "completed",
-        State::Failed => "failed",
-        State::Canceled => "canceled",
-        State::Rejected => "rejected",
-    }
 }
 
 fn task_id(text: &str) -> Result<TaskId, String> {

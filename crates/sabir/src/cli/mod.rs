@@ -33,7 +33,7 @@ pub use card::CardOptions;
 pub use check::CheckOptions;
 pub use client::{
     AnswerOptions, CancelOptions, Format, FormatOptions, GetOptions, ListOptions, SendOptions, ShowOptions,
-    WaitOptions, WatchOptions, state_name,
+    WaitOptions, WatchOptions,
 };
 pub use doctor::DoctorOptions;
 pub use health::HealthOptions;

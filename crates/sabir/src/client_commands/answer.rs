@@ -8,7 +8,7 @@ use super::connection::Connection;
 use super::failure::Failure;
 use super::interaction::Interaction;
 use super::{Surroundings, message, within, words};
-use crate::cli::{AnswerOptions, state_name};
+use crate::cli::AnswerOptions;
 use crate::exit::Exit;
 use crate::terminal_text::visible;
 
@@ -33,10 +33,7 @@ pub async fn answer(options: &AnswerOptions, around: &Surroundings) -> Result<Ex
     let (connection, known, task) = within(wait.timeout, looking).await?;
     let (id, state) = (visible(task.id.as_str()), task.status.state);
     if !state.is_waiting() {
-        return Err(Failure::not_waiting(format!(
-            "task {id} does not wait for an answer, it is {}",
-            state_name(state)
-        )));
+        return Err(Failure::not_waiting(format!("task {id} does not wait for an answer, it is {}", state.name())));
     }
     let mut view = around.view(format);
     let interaction = Interaction::new(&connection, &mut *view, prompts, wait, show)?;

@@ -9,7 +9,7 @@ use super::connection::Connection;
 use super::failure::Failure;
 use super::json_view::print_line;
 use super::{Surroundings, within, words};
-use crate::cli::{CancelOptions, Format, state_name};
+use crate::cli::{CancelOptions, Format};
 use crate::exit::Exit;
 use crate::terminal_text::visible;
 
@@ -38,7 +38,7 @@ pub async fn cancel(options: &CancelOptions, around: &Surroundings) -> Result<Ex
         Format::Text => writeln!(
             io::stdout(),
             "{}: task {} in context {}",
-            state_name(task.status.state),
+            task.status.state.name(),
             visible(task.id.as_str()),
             visible(task.context.as_str())
         ),

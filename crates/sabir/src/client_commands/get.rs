@@ -11,7 +11,7 @@ use super::json_view::print_line;
 use super::part_text::parts_text;
 use super::text_view::TextView;
 use super::{Surroundings, files, time_text, within, words};
-use crate::cli::{Format, GetOptions, state_name};
+use crate::cli::{Format, GetOptions};
 use crate::exit::Exit;
 use crate::process_environment::Terminals;
 use crate::terminal_text::visible;
@@ -40,7 +40,7 @@ pub async fn get(options: &GetOptions, around: &Surroundings) -> Result<Exit, Fa
 fn print_task(task: &Task, with_history: bool, terminals: Terminals) -> io::Result<()> {
     let mut view = TextView::new(terminals);
     let since = time_text(task.status.time).map(|time| format!(" since {time}")).unwrap_or_default();
-    let state = format!("{}{since}", state_name(task.status.state));
+    let state = format!("{}{since}", task.status.state.name());
     for (name, value) in [("task", task.id.as_str()), ("context", task.context.as_str()), ("state", &state)] {
         view.line(&format!("{name:<9}{}", visible(value)))?;
     }

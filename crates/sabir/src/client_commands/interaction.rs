@@ -28,7 +28,7 @@ use super::part_text::parts_text;
 use super::prompts::{Prompts, Typed, Wish, question_text};
 use super::received_task::ReceivedTask;
 use super::view::View;
-use crate::cli::{ShowOptions, WaitOptions, state_name};
+use crate::cli::{ShowOptions, WaitOptions};
 use crate::exit::Exit;
 use crate::terminal_text::visible;
 
@@ -317,7 +317,7 @@ impl<'a> Interaction<'a> {
         }
         if let Some((task, context)) = &self.received.ids {
             let (task, context) = (visible(task.as_str()), visible(context.as_str()));
-            self.view.remark(&format!("{}: task {task} in context {context}", state_name(status.state)));
+            self.view.remark(&format!("{}: task {task} in context {context}", status.state.name()));
         }
         Ok(())
     }

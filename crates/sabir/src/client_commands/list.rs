@@ -14,7 +14,7 @@ use super::json_view::print_line;
 use super::part_text::parts_text;
 use super::{Surroundings, time_text, within};
 use crate::agents::table;
-use crate::cli::{Format, ListOptions, state_name};
+use crate::cli::{Format, ListOptions};
 use crate::exit::Exit;
 use crate::terminal_text::visible;
 
@@ -90,7 +90,7 @@ fn row(task: &Task) -> Vec<String> {
     let short: String = words.chars().take(LONGEST_WORDS).collect();
     vec![
         visible(task.id.as_str()),
-        state_name(task.status.state).to_owned(),
+        task.status.state.name().to_owned(),
         time_text(task.status.time).unwrap_or_default(),
         visible(task.context.as_str()),
         short,

@@ -12,7 +12,7 @@ use super::interaction::Interaction;
 use super::received_task::ReceivedTask;
 use super::view::View;
 use super::{Surroundings, files, message, within, words};
-use crate::cli::{SendOptions, state_name};
+use crate::cli::SendOptions;
 use crate::exit::Exit;
 use crate::terminal_text::visible;
 
@@ -70,7 +70,7 @@ async fn send_only(
         PeerResponse::Task(task) => {
             view.task(&task).map_err(written)?;
             let (id, context) = (visible(task.id.as_str()), visible(task.context.as_str()));
-            view.remark(&format!("{}: task {id} in context {context}", state_name(task.status.state)));
+            view.remark(&format!("{}: task {id} in context {context}", task.status.state.name()));
             view.remark(&format!("To watch it: {}", connection.invocation.command("watch", task.id.as_str(), "")));
         }
         _ => return Err(Failure::strange("the server answered with neither a task nor a message")),

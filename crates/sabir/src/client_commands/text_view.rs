@@ -10,7 +10,6 @@ use super::part_text::{PartText, part_text, parts_text};
 use super::progress_line::ProgressLine;
 use super::received_task::ReceivedTask;
 use super::view::View;
-use crate::cli::state_name;
 use crate::process_environment::Terminals;
 use crate::terminal_text::visible;
 
@@ -103,7 +102,7 @@ impl View for TextView {
                 self.parts(&artifact.parts)
             }
             Update::Progress(change) => {
-                let state = state_name(change.status.state);
+                let state = change.status.state.name();
                 let message = change.status.message.as_deref();
                 let words = message.map(|message| parts_text(&message.parts)).unwrap_or_default();
                 let words = visible(words.lines().next().unwrap_or_default());

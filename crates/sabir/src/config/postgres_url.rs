@@ -43,7 +43,7 @@ impl PostgresUrl {
         // A password with a slash or a question mark that is not written as %XX would end up in what is shown.
         if [database, options].iter().any(|part| part.contains('@')) || !hosts.split(',').all(is_host_and_port) {
             return wrong(
-                "its host cannot be told from the rest: write @, :, / and ? of the password as %40, %3A, %2F and %3F",
+                "the host cannot be separated from user and password: write @, :, / and ? of the password as %40, %3A, %2F and %3F",
             );
         }
         if database.is_empty() || database.contains('/') {

@@ -251,7 +251,7 @@ pub static SETTINGS: LazyLock<Vec<Setting<Config>>> = LazyLock::new(|| {
         Row::new("cluster.beat", "2s", interval(), |config| &mut config.cluster.beat)
             .help("How often this server tells the database that it is alive."),
         Row::new("cluster.grace", "6s", interval(), |config| &mut config.cluster.grace).help(
-            "A server that has not told so for this long is declared dead, and the others take over its tasks. At least \
+            "A server that has not renewed its lease for this long is declared dead, and the others take over its tasks. At least \
              three beats.",
         ),
         Row::new("cluster.home_timeout", "30s", duration(), |config| &mut config.cluster.home_timeout).help(

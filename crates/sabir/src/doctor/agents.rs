@@ -66,7 +66,7 @@ fn program(subject: &Subject, agent: &AgentConfig, kind: Kind) -> Finding {
 fn remote(subject: &Subject, agent: &AgentConfig) -> Finding {
     let url = agent.remote.url.as_deref().or(agent.remote.card_url.as_deref()).unwrap_or("its endpoint");
     if subject.options.offline {
-        return Finding::ok(AREA, format!("{}: {url} was not asked (--offline)", agent.id));
+        return Finding::ok(AREA, format!("{}: {url} was not checked (--offline)", agent.id));
     }
     match upstream::discover(&agent.remote, &subject.surroundings.machine) {
         Ok(Ok(found)) => {

@@ -41,7 +41,7 @@ pub fn check(subject: &Subject) -> Vec<Finding> {
         )],
         StoreUrl::Sqlite(path) => sqlite(config, path),
         StoreUrl::Postgres(url) if subject.options.offline => {
-            vec![Finding::ok(AREA, format!("{url} was not asked (--offline)"))]
+            vec![Finding::ok(AREA, format!("{url} was not checked (--offline)"))]
         }
         StoreUrl::Postgres(url) => postgres(config, url),
     }
@@ -138,7 +138,7 @@ fn folder(path: &Path) -> Vec<Finding> {
         Ok(found) => findings.extend(space(&folder, &found)),
         Err(error) => findings.push(Finding::warning(
             AREA,
-            format!("how much space is left in {} cannot be told: {error}", folder.display()),
+            format!("how much space is left in {} cannot be determined: {error}", folder.display()),
             "look with `df`",
         )),
     }

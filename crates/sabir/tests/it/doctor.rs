@@ -204,7 +204,7 @@ fn each_fault_is_named_with_its_remedy() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "[[agent]]\nid = \"far\"\nkind = \"a2a\"\nurl = \"http://127.0.0.1:1\"");
     let offline = doctor(folder.path(), &["--offline", "--listen", "127.0.0.1:0"]);
-    assert!(offline.code == 0 && offline.has("ok agents", "was not asked (--offline)"), "{}", offline.printed);
+    assert!(offline.code == 0 && offline.has("ok agents", "was not checked (--offline)"), "{}", offline.printed);
 }
 
 #[test]
@@ -290,5 +290,5 @@ fn a_postgres_is_looked_at_and_gets_no_tables() {
     let has_none = postgres.execute(name, "SELECT to_regclass('sabir_format') IS NULL");
     assert!(has_none.contains('t'), "{has_none}");
     let offline = doctor(folder.path(), &["--listen", "127.0.0.1:0", "--store", &store, "--offline"]);
-    assert!(offline.has("ok store", "was not asked (--offline)"), "{}", offline.printed);
+    assert!(offline.has("ok store", "was not checked (--offline)"), "{}", offline.printed);
 }

@@ -137,6 +137,18 @@ fn every_test_that_the_page_about_tests_names_exists() {
     }
 }
 
+#[test]
+fn operations_says_what_each_alert_means() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).unwrap();
+    let after = |text: &str, prefix: &str| -> Vec<String> {
+        text.lines().filter_map(|line| line.trim_start().strip_prefix(prefix)).map(str::to_owned).collect()
+    };
+    let rules = after(&read("docs/examples/observability/alerts.yaml"), "- alert: ");
+    assert!(rules.len() > 10, "{rules:?}");
+    let sections = after(&read("docs/guides/operations.md"), "### ");
+    assert_eq!(sections, rules, "the sections of the guide, and the rules, in their order");
+}
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }

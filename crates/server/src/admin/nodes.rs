@@ -25,7 +25,7 @@ struct NodeView<'a> {
     last_beat: f64,
     grace: f64,
     /// `at once`, or `polling`: it looks for what other nodes do, since nothing tells it.
-    hears: &'static str,
+    notifications: &'static str,
     working: u64,
     parked: u64,
     queued: u64,
@@ -51,7 +51,7 @@ impl<'a> NodeView<'a> {
             up: seconds(member.up),
             last_beat: seconds(member.beat_age),
             grace: seconds(member.grace),
-            hears: if member.hears_hints { "at once" } else { "polling" },
+            notifications: if member.receives_hints { "listening" } else { "polling" },
             working: member.working,
             parked: member.parked,
             queued: member.queued,
@@ -74,7 +74,7 @@ mod tests {
             beat_age: Duration::from_millis(1250),
             grace: Duration::from_secs(6),
             state: MemberState::Alive,
-            hears_hints: true,
+            receives_hints: true,
             is_this: true,
             working: 3,
             parked: 1,
@@ -82,7 +82,7 @@ mod tests {
         };
         assert_eq!(
             serde_json::to_string(&NodeView::of(&member)).unwrap(),
-            r#"{"name":"a","this":true,"state":"alive","version":"0.1.0","up":90.0,"last_beat":1.25,"grace":6.0,"hears":"at once","working":3,"parked":1,"queued":2}"#
+            r#"{"name":"a","this":true,"state":"alive","version":"0.1.0","up":90.0,"last_beat":1.25,"grace":6.0,"notifications":"listening","working":3,"parked":1,"queued":2}"#
         );
     }
 }

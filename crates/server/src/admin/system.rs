@@ -5,7 +5,7 @@ use sabir_engine::{DeliveryCounts, Health, StoreFacts, TaskCount};
 use sabir_model::State;
 use serde::{Serialize, Serializer};
 
-use super::{AdminRefusal, AdminReply, seconds, state_name};
+use super::{AdminRefusal, AdminReply, seconds};
 use crate::app::App;
 
 #[derive(Serialize)]
@@ -85,7 +85,7 @@ impl StateCounts {
 
 impl Serialize for StateCounts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let counts = State::ALL.into_iter().map(state_name).zip(self.0);
+        let counts = State::ALL.into_iter().map(State::name).zip(self.0);
         serializer.collect_map(std::iter::once(("total", self.0.iter().sum())).chain(counts))
     }
 }

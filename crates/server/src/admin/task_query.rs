@@ -6,7 +6,7 @@ use sabir_engine::TaskFilter;
 use sabir_model::{AgentId, ContextId, Cursor, Owner, State, TaskId, Timestamp};
 use sabir_wire::{excerpt, query_parameters, query_value};
 
-use super::{AdminRefusal, DEFAULT_LIMIT, limit_number, state_name};
+use super::{AdminRefusal, DEFAULT_LIMIT, limit_number};
 
 /// A task at work that stores nothing for so long may be stuck, unless the call says otherwise.
 const DEFAULT_IDLE: Duration = Duration::from_secs(300);
@@ -100,7 +100,7 @@ impl TaskQuery {
 fn check_cancel(filter: &TaskFilter, all: bool) -> Result<(), AdminRefusal> {
     let terminal = filter.states.iter().flatten().find(|state| state.is_terminal());
     if let Some(state) = terminal {
-        let name = state_name(*state);
+        let name = state.name();
         return Err(AdminRefusal::invalid(format!("state={name} is final, and such tasks cannot be canceled")));
     }
     match (*filter == TaskFilter::default(), all) {
@@ -118,10 +118,10 @@ fn state_word(value: &str) -> Result<StateWord, AdminRefusal> {
         "open" => that(|state| !state.is_terminal()),
         "waiting" => that(State::is_waiting),
         "stuck" => StateWord::Stuck,
-        name => match State::ALL.into_iter().find(|state| state_name(*state) == name) {
+        name => match State::ALL.into_iter().find(|state| state.name() == name) {
             Some(state) => StateWord::States(vec![state]),
             None => {
-                let names = State::ALL.map(state_name).join(", ");
+                let names = State::ALL.map(State::name).join(", ");
                 return Err(AdminRefusal::invalid(format!("state must be one of {names}, open, waiting, stuck")));
             }
         },
@@ -175,7 +175,7 @@ mod tests {
             Ok(TaskQuery { filter, from, limit }) => {
                 let TaskFilter { states, silent_for, owner, agent, context, since, id_prefix } = filter;
                 let mut words = Vec::new();
-                words.extend(states.map(|states| states.into_iter().map(state_name).collect::<Vec<_>>().join("+")));
+                words.extend(states.map(|states| states.into_iter().map(State::name).collect::<Vec<_>>().join("+")));
                 words.extend(silent_for.map(|time| format!("silent {time:?}")));
                 words.extend(owner.map(|owner| format!("of {owner}")));
                 words.extend(agent.map(|agent| format!("at {agent}")));

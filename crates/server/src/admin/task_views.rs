@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::system::StateCounts;
 use super::task_query::{Purpose, TaskQuery};
-use super::{AdminRefusal, AdminReply, state_name};
+use super::{AdminRefusal, AdminReply};
 
 /// So much of a text is shown.
 const MAX_CHARS: usize = 200;
@@ -131,7 +131,7 @@ impl<'a> TaskView<'a> {
             context: row.context.as_str(),
             agent: row.agent.as_str(),
             owner: row.owner.to_string(),
-            state: state_name(row.state),
+            state: row.state.name(),
             status_time: row.time.to_string(),
             created: row.created.to_string(),
             events: row.seq,

@@ -36,16 +36,16 @@ const LEASE: f64 = 0.8;
 /// How often rows of nodes that ended long ago are removed.
 const TIDY: Duration = Duration::from_secs(600);
 
-const REGISTER: &str = "INSERT INTO nodes (name, version, grace, hears, agents)
+const REGISTER: &str = "INSERT INTO nodes (name, version, grace, listens, agents)
     VALUES ($1, $2, make_interval(secs => $3), $4, $5) RETURNING no, now()";
 
 /// Another node of this name that has beaten since this one began. The row that a killed server left behind beats no more.
 const HAS_NAMESAKE: &str = "SELECT FROM nodes AS other JOIN nodes AS own ON own.no = $1
     WHERE other.name = own.name AND other.no <> own.no AND other.ended IS NULL AND other.beat > own.started LIMIT 1";
 
-/// Also tells whether another node hears notices, the number of the newest task, and the time of the database.
-const BEAT: &str = "UPDATE nodes SET beat = now(), hears = $2 WHERE no = $1 AND ended IS NULL
-    RETURNING EXISTS (SELECT FROM nodes AS other WHERE other.no <> $1 AND other.ended IS NULL AND other.hears),
+/// Also tells whether another node listens to notices, the number of the newest task, and the time of the database.
+const BEAT: &str = "UPDATE nodes SET beat = now(), listens = $2 WHERE no = $1 AND ended IS NULL
+    RETURNING EXISTS (SELECT FROM nodes AS other WHERE other.no <> $1 AND other.ended IS NULL AND other.listens),
         (SELECT coalesce(max(tasks.no), 0) FROM tasks), now()";
 
 const BURY: &str = "UPDATE nodes SET ended = now(), is_dead = true
@@ -64,7 +64,7 @@ const TIDY_UP: &str = "WITH old AS (
 
 const MEMBERS: &str = "SELECT nodes.name, nodes.version, extract(epoch FROM now() - nodes.started)::float8,
         extract(epoch FROM now() - nodes.beat)::float8, extract(epoch FROM nodes.grace)::float8,
-        nodes.ended IS NOT NULL, nodes.is_dead, nodes.beat < now() - nodes.grace, nodes.hears, nodes.no = $1,
+        nodes.ended IS NOT NULL, nodes.is_dead, nodes.beat < now() - nodes.grace, nodes.listens, nodes.no = $1,
         count(*) FILTER (WHERE tasks.state = 1), count(*) FILTER (WHERE tasks.state IN (2, 3)),
         count(*) FILTER (WHERE tasks.state = 0)
     FROM nodes LEFT JOIN tasks ON tasks.node = nodes.no
@@ -127,11 +127,11 @@ impl Node {
     }
 
     /// Makes the row.
-    pub async fn register(&self, link: &Link, hears: bool) -> Result<(), Error> {
+    pub async fn register(&self, link: &Link, listens: bool) -> Result<(), Error> {
         let sent = Instant::now();
         let agents = self.published().1.clone();
         let values: [&(dyn ToSql + Sync); 5] =
-            [&&*self.name, &self.version, &self.grace.as_secs_f64(), &hears, &agents];
+            [&&*self.name, &self.version, &self.grace.as_secs_f64(), &listens, &agents];
         let rows = link.query(REGISTER, &values).await?;
         let number: i64 = rows.first().expect("an insert returns its row").get(0);
         *self.published() = (number, agents);
@@ -257,7 +257,7 @@ impl Node {
 
     async fn beat(&self, link: &Link, notices: &Notices, rhythm: &mut Rhythm) -> Result<(), Error> {
         let sent = Instant::now();
-        let rows = link.query(BEAT, &[&self.number(), &notices.hears()]).await?;
+        let rows = link.query(BEAT, &[&self.number(), &notices.listens()]).await?;
         if let Some(row) = rows.first() {
             notices.set_listeners(row.get(0));
             self.note_task(TaskNo(row.get::<_, i64>(1) as u64));
@@ -269,7 +269,7 @@ impl Node {
                 node = &*self.name,
                 "this node was declared dead, since it had not renewed its lease; others have its tasks, and it begins again"
             );
-            self.register(link, notices.hears()).await?;
+            self.register(link, notices.listens()).await?;
             notices.tell_hello();
         }
         Ok(())
@@ -319,7 +319,7 @@ impl Node {
                 (true, true, _) | (false, _, true) => MemberState::Dead,
                 (false, _, false) => MemberState::Alive,
             },
-            hears_hints: row.get(8),
+            receives_hints: row.get(8),
             is_this: row.get(9),
             working: row.get::<_, i64>(10) as u64,
             parked: row.get::<_, i64>(11) as u64,

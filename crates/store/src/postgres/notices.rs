@@ -57,7 +57,7 @@ pub(super) struct Notices {
     outgoing: Mutex<Outgoing>,
     has_outgoing: Notify,
     /// Notices arrive now.
-    hears: AtomicBool,
+    listens: AtomicBool,
     /// Other nodes hear them.
     has_listeners: AtomicBool,
 }
@@ -79,13 +79,13 @@ impl Notices {
             has_arrived: Notify::new(),
             outgoing: Mutex::default(),
             has_outgoing: Notify::new(),
-            hears: AtomicBool::new(false),
+            listens: AtomicBool::new(false),
             has_listeners: AtomicBool::new(true),
         }
     }
 
-    pub fn hears(&self) -> bool {
-        self.hears.load(Ordering::Relaxed)
+    pub fn listens(&self) -> bool {
+        self.listens.load(Ordering::Relaxed)
     }
 
     pub fn set_listeners(&self, has_listeners: bool) {
@@ -211,14 +211,14 @@ impl Notices {
             listener.connection.abort();
             return Ok(None);
         }
-        self.hears.store(true, Ordering::Relaxed);
+        self.listens.store(true, Ordering::Relaxed);
         let (notices, dialer) = (self.clone(), dialer.clone());
         Ok(Some(tokio::spawn(async move {
             loop {
                 listener.ended().await;
-                notices.hears.store(false, Ordering::Relaxed);
+                notices.listens.store(false, Ordering::Relaxed);
                 listener = Listener::reopen(&notices, &dialer, &own).await;
-                notices.hears.store(true, Ordering::Relaxed);
+                notices.listens.store(true, Ordering::Relaxed);
                 notices.hint(|hints| hints.all = true);
             }
         })))

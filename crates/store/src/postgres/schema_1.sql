@@ -20,7 +20,7 @@ CREATE TABLE nodes (
     started timestamptz NOT NULL DEFAULT now(),
     beat    timestamptz NOT NULL DEFAULT now(),
     grace   interval NOT NULL,
-    hears   boolean NOT NULL DEFAULT false,
+    listens   boolean NOT NULL DEFAULT false,
     -- The ids of its agents.
     agents  text[] NOT NULL DEFAULT '{}',
     -- When it left in order, or was declared dead. A node that has ended never comes back under its number.

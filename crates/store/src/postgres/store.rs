@@ -457,12 +457,12 @@ impl Cluster for PostgresStore {
         self.read(move |inner| async move { Ok(inner.notices.next().await) })
     }
 
-    fn hears_hints(&self) -> bool {
-        self.inner.notices.hears()
+    fn receives_hints(&self) -> bool {
+        self.inner.notices.listens()
     }
 
     fn poll_interval(&self) -> Duration {
-        if self.inner.notices.hears() { POLL_WITH_HINTS } else { POLL_WITHOUT_HINTS }
+        if self.inner.notices.listens() { POLL_WITH_HINTS } else { POLL_WITHOUT_HINTS }
     }
 
     fn progress(&self, tasks: Vec<TaskNo>) -> StoreFuture<'_, Vec<TaskProgress>> {

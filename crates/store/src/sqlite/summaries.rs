@@ -1,8 +1,8 @@
 //! What operators see of all tasks: pages of summaries, counts, and sizes.
 //!
 //! The counters say which owners, agents and states have tasks at all, so a page asks the indexes only about those, and merges
-//! what it finds (`list_of_owners`); where these are very many, it goes through all tasks by time instead. Contexts and ids are found by an index too, at each owner; what has the same
-//! context or prefix is then put in order.
+//! what it finds (`list_of_owners`); where these are very many, it goes through all tasks by time instead. Contexts and ids are
+//! found by an index too, at each owner; what has the same context or prefix is then put in order.
 
 use std::sync::Arc;
 

@@ -162,5 +162,5 @@ async fn every_missing_or_changed_byte_is_noticed() {
     let header = 15 + 5 + u32::from_be_bytes(whole[16..20].try_into().unwrap()) as usize;
     let broken_off = [&whole[..header], &BackupStream::broken_off("the disk is gone")].concat();
     let told = scan(&broken_off, 100).unwrap_err();
-    assert_eq!(told, "it is not complete: whoever made it broke off, because the disk is gone");
+    assert_eq!(told, "it is not complete: the server stopped writing it: the disk is gone");
 }

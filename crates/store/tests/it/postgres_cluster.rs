@@ -127,7 +127,7 @@ async fn two_servers_start_at_once_on_an_empty_database() {
     let members = until(async || Some(a.members().await.unwrap()).filter(|members| members.len() == 2)).await;
     let shown: Vec<_> = members.iter().map(|member| (&*member.name, member.state, member.is_this)).collect();
     assert_eq!(shown, [("a", MemberState::Alive, true), ("b", MemberState::Alive, false)]);
-    assert!(members.iter().all(|member| member.hears_hints));
+    assert!(members.iter().all(|member| member.receives_hints));
     a.check().await.unwrap();
 }
 

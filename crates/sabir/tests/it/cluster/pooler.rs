@@ -16,12 +16,12 @@ fn nodes_behind_a_pooler_work_together() {
     let mut cluster = ClusterFixture::on_with(&url, 3, DEMO, "beat = \"500ms\"\ngrace = \"2s\"");
     for node in 0..3 {
         let ready = &cluster.node(node).ready;
-        assert_eq!(ready["hears_nodes"], "polling: a pooler is between", "{ready}");
-        assert_eq!(cluster.node(node).get("/readyz").json(), json!({"status": "ready", "nodes": "polled"}));
+        assert_eq!(ready["notifications"], "polling: a pooler is between", "{ready}");
+        assert_eq!(cluster.node(node).get("/readyz").json(), json!({"status": "ready", "notifications": "polling"}));
     }
     let direct = ClusterFixture::on(&direct_url, 0, DEMO).with_node("direct");
-    assert_eq!(direct.node(0).ready["hears_nodes"], "hears other nodes at once");
-    assert_eq!(direct.node(0).get("/readyz").json(), json!({"status": "ready", "nodes": "heard at once"}));
+    assert_eq!(direct.node(0).ready["notifications"], "listening to other nodes");
+    assert_eq!(direct.node(0).get("/readyz").json(), json!({"status": "ready", "notifications": "listening"}));
     drop(direct);
 
     // Sent on one node, followed live on another.
