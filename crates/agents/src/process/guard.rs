@@ -289,12 +289,8 @@ impl ProcessTree {
             let sooner = |at: Instant| Some(kill_at.map_or(at, |earlier| earlier.min(at)));
             match event {
                 Some(Event::RunUntil(deadline)) => self.pause.set_deadline(deadline),
-                Some(Event::Terminate) if self.pause.is_over() => {
-                    // Sabir wants it to end, so it may clean up, but it must not run on if Sabir cannot kill it.
-                    kill_at = sooner(now + GRACE);
-                    self.terminate();
-                    self.pause.resume(self.program);
-                }
+                // It must not run again, not even to clean up: another server may run the task by now.
+                Some(Event::Terminate) if self.pause.is_over() => kill_at = sooner(now),
                 Some(Event::Terminate) => self.terminate(),
                 Some(Event::Kill) => kill_at = sooner(now),
                 Some(Event::SabirGone) => {

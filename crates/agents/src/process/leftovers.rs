@@ -145,18 +145,22 @@ pub async fn until_no_program_runs() {
     }
 }
 
-/// Kills all programs of this process within `limit`. For a process that is about to exit: the guards do the same, unless a
-/// program has stopped its guard.
-pub fn end_programs(limit: Duration) {
+/// Kills all programs of this process within `limit`, and returns whether none is left. For a process that is about to exit:
+/// the guards do the same, but later, and not if a program has stopped its guard.
+pub fn end_programs(limit: Duration) -> bool {
     let deadline = Instant::now() + limit;
     while Mark::is_used() {
         let left = MarkedProcesses::all(Mark::is_ours);
-        if left.is_empty() || Instant::now() >= deadline {
-            return;
+        if left.is_empty() {
+            break;
+        }
+        if Instant::now() >= deadline {
+            return false;
         }
         left.values().for_each(MarkedProcesses::kill);
         thread::sleep(ROUND);
     }
+    true
 }
 
 /// Begins to kill what programs of a dead Sabir have left, and returns at once. `until_leftovers_are_gone` waits for it.

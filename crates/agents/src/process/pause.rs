@@ -121,7 +121,7 @@ impl Pause {
     }
 
     /// Resumes all processes that the guard has stopped.
-    pub(super) fn resume(&mut self, program: Pid) {
+    fn resume(&mut self, program: Pid) {
         match std::mem::replace(&mut self.state, State::Running) {
             State::Running => {}
             State::Stopping(Stopping { stopped, .. }) | State::Stopped(stopped) => stopped.resume(program),

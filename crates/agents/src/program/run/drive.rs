@@ -17,7 +17,7 @@ use super::super::turn::Starter;
 use super::end::KeepWarm;
 use super::stage::{Event, Stage};
 use crate::adapter::{Adapter, Step};
-use crate::process::{Child, Descendants, Ending, Output};
+use crate::process::{Child, Descendants, Ending, Output, lease_is_over};
 use crate::update::{Reply, Update};
 
 /// A question on a terminal has no line break. A program that asks so is then silent for this long.
@@ -212,6 +212,8 @@ impl<'t> Run<'t> {
             }
             Event::Reply(reply) => return self.on_reply(reply, first_new).await,
             Event::SleepDue => self.put_to_sleep().await,
+            // It is paused, and its time begins again.
+            Event::RepeatOverdue if lease_is_over() => self.state.last_output = Instant::now(),
             Event::RepeatOverdue => {
                 let limit = self.settings.asks_again_within;
                 return Ok(Some(failed(format!(

@@ -13,6 +13,9 @@ use crate::SABIR;
 /// Longer than anything takes, also on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long a guard gives its program to end before it kills it. On a busy machine a program may not run for as long.
+pub const GRACE: Duration = Duration::from_secs(2);
+
 /// Marks all processes of one program: they inherit it in their environment.
 pub struct ProcessMark(String);
 

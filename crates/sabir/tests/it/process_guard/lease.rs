@@ -12,12 +12,12 @@ use sabir_agents::adapter::Exit;
 use sabir_agents::process::{Child, Ending, Launch, lease_is_over, set_run_until};
 use tokio::time::{sleep, timeout};
 
-use super::fixture::{PATIENCE, ProcessMark, alone, exists, given, kill, line, script, signal, stat, until};
+use super::fixture::{GRACE, PATIENCE, ProcessMark, alone, exists, given, kill, line, script, signal, stat, until};
 
 /// How late a guard may pause its program. Far more than it takes.
 const LATE: Duration = Duration::from_millis(200);
-/// The same on a busy machine.
-const VERY_LATE: Duration = Duration::from_secs(1);
+/// A busy machine may be late, but not so many times.
+const MOST_ROUNDS: usize = 20;
 /// Long enough for every counter to count, if it runs.
 const WHILE: Duration = Duration::from_millis(300);
 
@@ -61,10 +61,11 @@ impl Counter {
         until(what, || self.count() > before + 2).await;
     }
 
+    /// The line that is being written at the beginning still comes.
     async fn assert_stands(&self, what: &str) {
         let before = self.count();
         sleep(WHILE).await;
-        assert_eq!(self.count(), before, "{what}");
+        assert!(self.count() <= before + 1, "{what}");
     }
 
     /// It neither began anew nor missed a number.
@@ -75,19 +76,38 @@ impl Counter {
     }
 }
 
+/// Processes without their guards.
+fn processes(mark: &ProcessMark, guards: &[u32]) -> Vec<u32> {
+    mark.alive().into_iter().filter(|process| !guards.contains(process)).collect()
+}
+
 /// The states of the processes of a program, without its guard.
 fn states(mark: &ProcessMark, guard: u32) -> Vec<String> {
-    let processes = mark.alive().into_iter().filter(|process| *process != guard);
-    processes.filter_map(|process| Some(stat(process)?.0)).collect()
+    processes(mark, &[guard]).into_iter().filter_map(|process| Some(stat(process)?.0)).collect()
 }
 
 /// Stopped, or in the kernel with the signal pending: a shell waits there until the child that it forked has executed.
-fn is_stopped(state: &str) -> bool {
-    ["T", "D"].contains(&state)
+fn is_stopped(process: u32) -> bool {
+    match stat(process) {
+        Some((state, ..)) => state == "T" || (state == "D" && is_stop_pending(process)),
+        None => false,
+    }
+}
+
+/// Whether the process was sent SIGSTOP and has not stopped yet.
+fn is_stop_pending(process: u32) -> bool {
+    const SIGSTOP: u32 = 19;
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).unwrap_or_default();
+    u64::from_str_radix(pending.trim(), 16).is_ok_and(|signals| signals & (1 << (SIGSTOP - 1)) != 0)
+}
+
+fn are_stopped(processes: &[u32]) -> bool {
+    !processes.is_empty() && processes.iter().all(|process| is_stopped(*process))
 }
 
 fn all_stopped(mark: &ProcessMark, child: &Child) -> bool {
-    states(mark, child.pid()).iter().all(|state| is_stopped(state))
+    are_stopped(&processes(mark, &[child.pid()]))
 }
 
 #[tokio::test]
@@ -106,11 +126,13 @@ async fn a_program_is_paused_at_the_deadline_and_loses_nothing() {
         set_run_until(hour());
         let mut child = script(&text, &mark).start().await.unwrap();
         assert_eq!(line(&mut child).await, "ready");
-        let mut lateness = Vec::new();
-        for _ in 0..3 {
+        let mut lateness: Vec<Duration> = Vec::new();
+        while lateness.len() < 3 || lateness.iter().all(|late| *late >= LATE) {
+            assert!(lateness.len() < MOST_ROUNDS, "it is late each time: {lateness:?}");
             for counter in &counters {
                 counter.assert_runs("it counts before the deadline").await;
             }
+            until("all run", || !states(&mark, child.pid()).contains(&"T".to_owned())).await;
             let deadline = Instant::now() + Duration::from_millis(300);
             set_run_until(Some(deadline));
             let (early, is_early) = (states(&mark, child.pid()), Instant::now() < deadline);
@@ -122,8 +144,6 @@ async fn a_program_is_paused_at_the_deadline_and_loses_nothing() {
             set_run_until(hour());
             assert!(!lease_is_over());
         }
-        // The machine may be busy, but not each time.
-        assert!(lateness.iter().any(|late| *late < LATE), "{lateness:?}");
         for counter in &counters {
             counter.assert_runs("it goes on after all").await;
             counter.assert_complete();
@@ -160,6 +180,7 @@ async fn a_process_that_somebody_else_stopped_stays_stopped() {
         until("it is in a session", || stat(stopped[1]).is_some_and(|found| found.2 == stopped[1])).await;
         for process in stopped {
             signal("-STOP", process);
+            until("it is stopped", || stat(process).is_some_and(|found| found.0 == "T")).await;
         }
         child.write_line("go").await.unwrap();
         for _ in 0..3 {
@@ -194,11 +215,13 @@ async fn processes_that_fork_all_the_time_are_paused() {
             counter.assert_runs("they hop").await;
             set_run_until(after(0));
             let begin = Instant::now();
-            let mut count = usize::MAX;
-            while count != counter.count() {
-                assert!(begin.elapsed() < PATIENCE, "some still run");
-                count = counter.count();
+            loop {
+                let count = counter.count();
                 sleep(WHILE).await;
+                if counter.count() == count && all_stopped(&mark, &child) {
+                    break;
+                }
+                assert!(begin.elapsed() < PATIENCE, "some still run");
             }
             counter.assert_stands("nobody was missed").await;
             set_run_until(hour());
@@ -224,14 +247,13 @@ async fn a_paused_program_can_be_ended() {
                      while :; do sleep 0.01; done";
         let ignores = "trap '' TERM; setsid sleep 1000 & echo ready; while :; do sleep 0.01; done";
         for (text, how, expected, seen) in [
-            (plain, How::Stop, Exit::Signal(15), ""),
+            (plain, How::Stop, Exit::Signal(9), ""),
             (plain, How::Kill, Exit::Signal(9), ""),
             (plain, How::Drop, Exit::Signal(9), ""),
-            // It may clean up when Sabir stops it, not when Sabir is gone: another server may run the task by then.
-            (traps, How::Stop, Exit::Code(5), "TERM\n"),
+            // It may not clean up: another server may run the task by then.
+            (traps, How::Stop, Exit::Signal(9), ""),
             (traps, How::Kill, Exit::Signal(9), ""),
             (traps, How::Drop, Exit::Signal(9), ""),
-            // The guard does not wait for Sabir's SIGKILL.
             (ignores, How::Stop, Exit::Signal(9), ""),
         ] {
             let (folder, mark) = (tempfile::tempdir().unwrap(), ProcessMark::new());
@@ -239,11 +261,13 @@ async fn a_paused_program_can_be_ended() {
             set_run_until(hour());
             let mut launch = script(text, &mark);
             launch.arguments.push(file.clone().into());
+            // Far longer than this test waits: the guard kills, not Sabir.
+            launch.stop_grace = 100 * PATIENCE;
             let mut child = launch.start().await.unwrap();
             assert_eq!(line(&mut child).await, "ready");
             set_run_until(after(0));
             until("it is paused", || all_stopped(&mark, &child)).await;
-            let (begin, mut ended) = (Instant::now(), child.ended());
+            let mut ended = child.ended();
             match how {
                 How::Stop => assert_eq!(timeout(PATIENCE, child.stop()).await.unwrap(), expected, "{text}"),
                 How::Kill => assert_eq!(timeout(PATIENCE, child.kill()).await.unwrap(), expected, "{text}"),
@@ -251,7 +275,6 @@ async fn a_paused_program_can_be_ended() {
             }
             let exit = *timeout(PATIENCE, ended.wait_for(Option::is_some)).await.unwrap().unwrap();
             assert_eq!(exit, Some(expected), "{text}, {how:?}");
-            assert!(begin.elapsed() < Duration::from_secs(8), "{text}, {how:?}: {:?}", begin.elapsed());
             assert_eq!(std::fs::read_to_string(file).unwrap_or_default(), seen, "{text}, {how:?}");
             mark.assert_none_alive();
         }
@@ -263,14 +286,21 @@ async fn a_paused_program_can_be_ended() {
 async fn a_program_that_ends_is_killed_at_the_deadline() {
     in_own_process("a_program_that_ends_is_killed_at_the_deadline", async {
         let text = "trap '' TERM; echo ready; while :; do sleep 0.01; done";
-        let mark = ProcessMark::new();
-        set_run_until(after(700));
-        let mut child = script(text, &mark).start().await.unwrap();
-        assert_eq!(line(&mut child).await, "ready");
-        let (begin, guard) = (Instant::now(), child.pid());
-        drop(child);
-        until("it is gone", || mark.alive().is_empty() && !exists(guard)).await;
-        assert!(begin.elapsed() < Duration::from_millis(1_500), "it had its whole grace: {:?}", begin.elapsed());
+        let mut times: Vec<Duration> = Vec::new();
+        while times.iter().all(|time| *time >= GRACE) {
+            assert!(times.len() < MOST_ROUNDS, "it has its whole grace each time: {times:?}");
+            let mark = ProcessMark::new();
+            set_run_until(hour());
+            let mut child = script(text, &mark).start().await.unwrap();
+            assert_eq!(line(&mut child).await, "ready");
+            set_run_until(after(700));
+            // Meanwhile the guard is told.
+            sleep(Duration::from_millis(50)).await;
+            let (begin, guard) = (Instant::now(), child.pid());
+            drop(child);
+            until("it is gone", || mark.alive().is_empty() && !exists(guard)).await;
+            times.push(begin.elapsed());
+        }
     })
     .await;
 }
@@ -330,17 +360,31 @@ async fn without_deadlines_nothing_is_paused() {
             .map(|status| status.lines().filter(|line| line.contains("ctxt_switches")).collect::<String>())
             .collect()
     };
-    let before: Vec<String> = switches(&child);
-    sleep(WHILE).await;
-    assert_eq!(switches(&child), before);
+    let begin = Instant::now();
+    loop {
+        // At first its threads may still be on their way to sleep.
+        let before: Vec<String> = switches(&child);
+        sleep(WHILE).await;
+        if switches(&child) == before {
+            break;
+        }
+        assert!(begin.elapsed() < PATIENCE, "the guard does not sleep: {before:?}");
+    }
     assert!(!lease_is_over());
-    assert!(!all_stopped(&mark, &child));
+    until("it runs", || !all_stopped(&mark, &child)).await;
     child.stop().await;
     counter.assert_complete();
 }
 
 /// How long the programs of a Sabir that is frozen run on.
 const LEASE: Duration = Duration::from_millis(500);
+
+async fn renew_the_lease() {
+    loop {
+        set_run_until(Some(Instant::now() + LEASE));
+        sleep(Duration::from_millis(50)).await;
+    }
+}
 
 /// The programs count in a folder whose path is given. The inner process renews the deadline until it is stopped.
 #[tokio::test]
@@ -349,6 +393,8 @@ async fn a_frozen_sabir_leaves_no_program_running() {
         let mark = ProcessMark::from(folder.clone());
         let mut children = Vec::new();
         set_run_until(Some(Instant::now() + LEASE));
+        // Already now: a program that is started after the deadline waits for the next one.
+        tokio::spawn(renew_the_lease());
         for name in ["first", "second"] {
             let counter = Counter::new(Path::new(&folder), name);
             children.push(
@@ -357,10 +403,7 @@ async fn a_frozen_sabir_leaves_no_program_running() {
         }
         children[0].end_on_sabir_exit(Ending::Kill);
         println!("\neverybody is up");
-        loop {
-            set_run_until(Some(Instant::now() + LEASE));
-            sleep(Duration::from_millis(50)).await;
-        }
+        std::future::pending::<()>().await;
     }
     let folder = tempfile::tempdir().unwrap();
     let name = folder.path().to_str().unwrap().to_owned();
@@ -373,27 +416,41 @@ async fn a_frozen_sabir_leaves_no_program_running() {
     let mut lines = BufReader::new(sabir.stdout.take().unwrap()).lines().map_while(Result::ok);
     assert!(lines.any(|line| line == "everybody is up"), "the programs were not started");
     sleep(2 * LEASE).await;
-    for _ in 0..2 {
+    let id = sabir.id();
+    let all_paused = || {
+        let is_guard = |process: &u32| stat(*process).is_some_and(|found| found.1 == id);
+        let guards: Vec<u32> = mark.alive().into_iter().filter(is_guard).collect();
+        are_stopped(&processes(&mark, &guards))
+    };
+    let mut counted: Vec<usize> = Vec::new();
+    while counted.len() < 2 || counted.iter().all(|count| *count <= 2) {
+        assert!(counted.len() < MOST_ROUNDS, "it does not count until the deadline: {counted:?}");
         for counter in &counters {
             counter.assert_runs("it counts while Sabir renews").await;
         }
-        signal("-STOP", sabir.id());
-        let frozen = Instant::now();
-        counters[0].assert_runs("it counts until the deadline").await;
-        tokio::time::sleep_until((frozen + LEASE + VERY_LATE).into()).await;
+        signal("-STOP", id);
+        let (frozen, before) = (Instant::now(), counters[0].count());
+        // Sabir has set no later deadline.
+        tokio::time::sleep_until((frozen + LEASE).into()).await;
+        until("their guards have paused them", &all_paused).await;
+        counted.push(counters[0].count() - before);
         for counter in &counters {
             counter.assert_stands("its guard has paused it").await;
         }
-        signal("-CONT", sabir.id());
+        signal("-CONT", id);
     }
     for counter in &counters {
         counter.assert_runs("it counts again").await;
         counter.assert_complete();
     }
-    signal("-STOP", sabir.id());
-    sleep(LEASE + VERY_LATE).await;
+    signal("-STOP", id);
+    sleep(LEASE).await;
+    until("their guards have paused them", &all_paused).await;
+    for counter in &counters {
+        counter.assert_stands("its guard has paused it").await;
+    }
     let count = counters.each_ref().map(Counter::count);
-    kill(sabir.id());
+    kill(id);
     sabir.wait().unwrap();
     until("everybody is gone", || mark.alive().is_empty()).await;
     assert_eq!(counters.each_ref().map(Counter::count), count, "nobody ran again");
