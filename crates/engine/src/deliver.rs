@@ -177,7 +177,8 @@ impl Engine {
                     let (scheduled, leave) = match scheduled {
                         // Beside other nodes, it does not wait here: the store keeps the order of all nodes.
                         Some(Scheduled::Later(queued))
-                            if self.core.membership.is_some() && queued.waits_for_context() =>
+                            if self.core.membership.is_some()
+                                && (queued.waits_for_context() || self.is_left_for_slot(&executor, &queued)) =>
                         {
                             (None, Some(AfterAppend::Leave { home: None }))
                         }

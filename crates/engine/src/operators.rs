@@ -36,6 +36,10 @@ const LOOKS_APART: Duration = Duration::from_secs(60);
 const MAX_LOOKERS: usize = 1000;
 /// How many tasks with the same id are told apart.
 const MAX_SAME_ID: usize = 20;
+/// A shorter text is looked for as a whole id only: a prefix of two or three characters is that of nearly all tasks.
+const SHORTEST_PREFIX: usize = 4;
+/// Of a prefix that more tasks have, a list would have to read them all to put them in order.
+const MOST_WITH_PREFIX: usize = 10_000;
 
 /// Which tasks. What is left out takes all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -52,8 +56,12 @@ pub struct TaskFilter {
     pub context: Option<ContextId>,
     /// With a status time at or after this.
     pub since: Option<Timestamp>,
-    /// Whose id begins with this.
-    pub id_prefix: Option<String>,
+    /// With this id.
+    pub id: Option<TaskId>,
+    /// Whose id begins with this. A text that is too short, or that too many ids begin with, must be a whole id.
+    pub id_prefix: Option<TaskId>,
+    /// With one of these numbers. They are read one by one, and make up one page.
+    pub numbers: Option<Vec<TaskNo>>,
 }
 
 /// One task with more of what is known of it.
@@ -99,7 +107,8 @@ impl Engine {
     /// A page of the tasks of all owners, the newest status first.
     ///
     /// # Errors
-    /// The store cannot be read, or what was seen cannot be recorded.
+    /// The store cannot be read, what was seen cannot be recorded, or nothing but a longer part of the id says which tasks are
+    /// meant.
     pub async fn summaries(
         &self,
         caller: &Caller,
@@ -107,7 +116,7 @@ impl Engine {
         from: Option<Cursor>,
         limit: usize,
     ) -> Result<SummaryPage, Error> {
-        let page = self.find_summaries(filter, from, limit).await?;
+        let page = self.find_by_prefix(filter, from, limit).await?;
         let foreign = page.tasks.iter().filter(|task| task.row.owner != caller.owner).count();
         if foreign > 0 && self.core.recorded_looks.is_due(&caller.owner) {
             let entry = self.entry(caller, AuditAction::List);
@@ -116,12 +125,43 @@ impl Engine {
         Ok(page)
     }
 
+    /// Looks for a text as a prefix if that reads few enough tasks, and else as a whole id.
+    async fn find_by_prefix(
+        &self,
+        filter: &TaskFilter,
+        from: Option<Cursor>,
+        limit: usize,
+    ) -> Result<SummaryPage, Error> {
+        let Some(prefix) = &filter.id_prefix else {
+            return self.find_summaries(filter, from, limit).await;
+        };
+        let is_short = prefix.as_str().chars().count() < SHORTEST_PREFIX;
+        if !is_short {
+            let page = self.find_summaries(filter, from.clone(), limit).await?;
+            if !page.too_many {
+                return Ok(page);
+            }
+        }
+        if self.core.store.find_of_all(None, prefix, 1).await?.is_empty() {
+            let rule = match is_short {
+                true => format!("must have at least {SHORTEST_PREFIX} characters, or be the whole id of a task"),
+                false => format!("is how the ids of more than {MOST_WITH_PREFIX} tasks begin; give more of it"),
+            };
+            return Err(Error::invalid("id", rule));
+        }
+        let filter = TaskFilter { id: Some(prefix.clone()), id_prefix: None, ..filter.clone() };
+        self.find_summaries(&filter, from, limit).await
+    }
+
     async fn find_summaries(
         &self,
         filter: &TaskFilter,
         mut from: Option<Cursor>,
         limit: usize,
     ) -> Result<SummaryPage, Error> {
+        if let Some(numbers) = &filter.numbers {
+            return self.find_numbers(filter, numbers).await;
+        }
         let Some(silent_for) = filter.silent_for else {
             return Ok(self.core.store.summaries(self.query(filter, from, limit)).await?);
         };
@@ -129,6 +169,9 @@ impl Engine {
         let mut found = SummaryPage::default();
         loop {
             let page = self.core.store.summaries(self.query(filter, from.clone(), limit)).await?;
+            if page.too_many {
+                return Ok(page);
+            }
             let is_last = !page.more || page.tasks.is_empty();
             for task in page.tasks {
                 from = Some(task.cursor());
@@ -146,14 +189,40 @@ impl Engine {
         }
     }
 
+    /// Those of these numbers that pass the other filters.
+    async fn find_numbers(&self, filter: &TaskFilter, numbers: &[TaskNo]) -> Result<SummaryPage, Error> {
+        let query = self.query(filter, None, numbers.len());
+        let mut page = SummaryPage::default();
+        for no in numbers {
+            let task = self.core.store.summary(*no).await?.filter(|task| query.matches(&task.row));
+            let is_wanted = |task: &TaskSummary| filter.silent_for.is_none_or(|silence| self.is_silent(task, silence));
+            page.tasks.extend(task.filter(is_wanted));
+        }
+        Ok(page)
+    }
+
     fn query(&self, filter: &TaskFilter, from: Option<Cursor>, limit: usize) -> SummaryQuery {
-        let TaskFilter { states, silent_for, owner, agent, context, since, id_prefix } = filter.clone();
+        let TaskFilter { states, silent_for, owner, agent, context, since, id, id_prefix, numbers: _ } = filter.clone();
         let before = silent_for.map(|silence| {
             let millis = i64::try_from(silence.as_millis()).unwrap_or(i64::MAX);
             Timestamp::from_millis(self.core.clock.now().as_millis().saturating_sub(millis))
         });
         let states = if silent_for.is_some() { Some(vec![State::Working]) } else { states };
-        SummaryQuery { states, owner, agent, context, since, before, id_prefix, from, limit, max_bytes: PAGE_BYTES }
+        let id_prefix = id_prefix.map(|prefix| prefix.as_str().to_owned());
+        SummaryQuery {
+            states,
+            owner,
+            agent,
+            context,
+            since,
+            before,
+            id,
+            id_prefix,
+            most_with_prefix: MOST_WITH_PREFIX,
+            from,
+            limit,
+            max_bytes: PAGE_BYTES,
+        }
     }
 
     fn is_silent(&self, task: &TaskSummary, silence: Duration) -> bool {
@@ -161,19 +230,23 @@ impl Engine {
         topic.and_then(|topic| topic.since_last_event()).is_none_or(|passed| passed >= silence)
     }
 
-    /// The task with this number; if there is none, all tasks with this id, the newest first.
+    /// All tasks with this id, the newest first; with a number, the one of these that has it.
     ///
     /// # Errors
     /// The store cannot be read, or what was seen cannot be recorded.
-    pub async fn task_details(&self, caller: &Caller, name: &str) -> Result<Vec<TaskDetails>, Error> {
+    pub async fn task_details(
+        &self,
+        caller: &Caller,
+        id: &TaskId,
+        number: Option<TaskNo>,
+    ) -> Result<Vec<TaskDetails>, Error> {
         let mut found = Vec::new();
-        // Stores number with signed integers.
-        if let Some(number) = name.parse().ok().filter(|number| i64::try_from(*number).is_ok()) {
-            found.extend(self.core.store.summary(TaskNo(number)).await?);
-        }
-        if let (true, Ok(id)) = (found.is_empty(), TaskId::parse(name)) {
-            for row in self.core.store.find_of_all(None, &id, MAX_SAME_ID).await? {
-                found.extend(self.core.store.summary(row.no).await?);
+        match number {
+            Some(no) => found.extend(self.core.store.summary(no).await?.filter(|task| task.row.task == *id)),
+            None => {
+                for row in self.core.store.find_of_all(None, id, MAX_SAME_ID).await? {
+                    found.extend(self.core.store.summary(row.no).await?);
+                }
             }
         }
         let mut details = Vec::new();
@@ -207,7 +280,7 @@ impl Engine {
         let (mut result, mut from) = (Canceled::default(), None);
         loop {
             // A canceled task has a newer status than the cursor, so none is found twice, and new tasks are left alone.
-            let SummaryPage { tasks, more } = self.find_summaries(&filter, from, SLICE).await?;
+            let SummaryPage { tasks, more, .. } = self.find_summaries(&filter, from, SLICE).await?;
             let is_last = !more || tasks.is_empty();
             from = tasks.last().map(TaskSummary::cursor);
             let mut canceling = Vec::new();
@@ -275,7 +348,7 @@ impl Engine {
         }
     }
 
-    /// Makes all deliveries of a kind due now, or those whose URL begins with this. Returns how many.
+    /// Makes all deliveries of a kind due now, or those to this URL. Returns how many.
     ///
     /// # Errors
     /// This engine offers no webhooks, or the store cannot be read or written. What was retried before stays so.
@@ -286,7 +359,7 @@ impl Engine {
             let Some(last) = deliveries.last() else { return Ok(retried) };
             after = last.number;
             let mut retrying = Vec::new();
-            for delivery in deliveries.iter().filter(|delivery| url.is_none_or(|url| delivery.url.starts_with(url))) {
+            for delivery in deliveries.iter().filter(|delivery| url.is_none_or(|url| delivery.url == url)) {
                 retrying.push(self.retry_delivery(caller, kind, delivery.number).boxed());
             }
             let mut retrying = stream::iter(retrying).buffer_unordered(AT_ONCE);

@@ -102,6 +102,8 @@ enum LeftFor {
     Home(Arc<str>),
     /// This task of its context runs on another node. Without one: the agent has as many runs as it may have on all nodes.
     Context(Option<TaskId>),
+    /// All slots of this node are taken, and the runs of the agent are counted on all nodes: one that waits here for a slot would count.
+    Slot(WaitReason),
 }
 
 impl LeftFor {
@@ -110,13 +112,14 @@ impl LeftFor {
             LeftFor::Home(node) => WaitReason::Node(node.clone()),
             LeftFor::Context(Some(task)) => WaitReason::Task { task: task.clone(), needs_answer: false },
             LeftFor::Context(None) => WaitReason::TotalRuns,
+            LeftFor::Slot(reason) => reason.clone(),
         }
     }
 
     fn after_append(self) -> AfterAppend {
         match self {
             LeftFor::Home(node) => AfterAppend::Leave { home: Some(node) },
-            LeftFor::Context(_) => AfterAppend::Leave { home: None },
+            LeftFor::Context(_) | LeftFor::Slot(_) => AfterAppend::Leave { home: None },
         }
     }
 }
@@ -135,6 +138,8 @@ enum CreateResult {
     Repeated(SendResult),
     /// A task of the same context runs on another node.
     ContextBusy(Option<TaskId>),
+    /// This node has no slot for it, and another one may.
+    NoSlot(WaitReason),
 }
 
 impl Engine {
@@ -237,6 +242,7 @@ impl Engine {
                     return sent.answer(self, &send).await;
                 }
                 CreateResult::ContextBusy(task) => left_for = Some(LeftFor::Context(task)),
+                CreateResult::NoSlot(reason) => left_for = Some(LeftFor::Slot(reason)),
                 CreateResult::Repeated(sent) => return sent.answer(self, &send).await,
                 // The message is for the task that exists now, or the next look finds the first send by its key.
                 CreateResult::IdTaken => {}
@@ -390,6 +396,10 @@ impl Engine {
                 // Beside other nodes, it does not wait here: the store keeps the order of all nodes.
                 lease.release(None);
                 return Ok(CreateResult::ContextBusy(queued.wait_reason().into_task()));
+            }
+            (Some(Scheduled::Later(queued)), _) if self.is_left_for_slot(&executor, queued) => {
+                lease.release(None);
+                return Ok(CreateResult::NoSlot(queued.wait_reason()));
             }
             (Some(Scheduled::Later(queued)), _) => Some(queued.wait_reason()),
             (None, Some(left_for)) => Some(left_for.wait_reason()),

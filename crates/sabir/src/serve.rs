@@ -200,7 +200,7 @@ async fn serve(
     tracing::info!("stopping; runs have {grace:?} to finish; a second signal ends them now");
     let (hurry, hurried) = watch::channel(false);
     let mut stopping = pin!(async {
-        stop(&engine, deliveries.as_ref(), &config.server, &surroundings.host, hurried).await;
+        stop(&engine, deliveries.as_ref(), &config.server, &surroundings.host, cluster.is_some(), hurried).await;
         close.send_replace(true);
         (&mut serving).await
     });
@@ -235,8 +235,15 @@ impl LeaseObserver for ProgramLease {
     }
 
     fn lost(&self) -> BoxFuture<'static, ()> {
-        Box::pin(async { drop(tokio::task::spawn_blocking(|| process::end_programs(LAST_KILL)).await) })
+        Box::pin(async {
+            end_programs().await;
+        })
     }
+}
+
+/// Kills all programs, and says whether none is left. For a runtime that works on.
+async fn end_programs() -> bool {
+    tokio::task::spawn_blocking(|| process::end_programs(LAST_KILL)).await.unwrap_or(false)
 }
 
 /// Returns when nothing runs any more and balancers have had their time to notice; requests are answered meanwhile.
@@ -245,6 +252,7 @@ async fn stop(
     deliveries: Option<&Deliveries>,
     server: &config::ServerSection,
     host: &Host,
+    is_node: bool,
     mut hurried: watch::Receiver<bool>,
 ) {
     // Answers need a moment to go out.
@@ -264,6 +272,11 @@ async fn stop(
     tokio::select! {
         () = in_order => {}
         _ = hurried.wait_for(|hurry| *hurry) => engine.stop_now().await,
+    }
+    // Once this node has left, others may run its tasks, and no program of it may run beside theirs.
+    if is_node && !end_programs().await {
+        tracing::warn!("some programs cannot be killed; other nodes get the tasks of this one when its lease is over");
+        return;
     }
     engine.leave_cluster().await;
 }

@@ -105,7 +105,8 @@ pub struct Ownership {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Claim {
-    /// The task is new or at rest, and this node becomes its owner. `StoreError::OwnedElsewhere` if it has another one.
+    /// The task is new or at rest, and this node becomes its owner. `StoreError::OwnedElsewhere` if it has another one, and
+    /// `StoreError::Conflict` if a run would begin while messages wait that only whoever claims the task knows.
     #[default]
     Take,
     /// This node owns the task since this epoch. `StoreError::Conflict` if that is over.

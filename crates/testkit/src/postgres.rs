@@ -123,7 +123,9 @@ impl Postgres {
             "-p".to_owned(),
             self.port.to_string(),
         ];
-        let mut settings = vec!["listen_addresses=127.0.0.1", "max_connections=400", "shared_buffers=64MB"];
+        // Each line of the log names its database.
+        let log_lines = "log_line_prefix=%m [%p] %d ";
+        let mut settings = vec!["listen_addresses=127.0.0.1", "max_connections=400", "shared_buffers=64MB", log_lines];
         if self.durability == Durability::Off {
             settings.extend(["fsync=off", "synchronous_commit=off", "full_page_writes=off"]);
         }
@@ -236,6 +238,11 @@ pub struct PgBouncer {
 impl PgBouncer {
     /// `None` if it is not installed; if `TESTKIT_POSTGRES` is `required`, that panics.
     pub fn start(postgres: &Postgres) -> Option<Self> {
+        Self::start_with_pool(postgres, 20)
+    }
+
+    /// The same with so many connections to each database.
+    pub fn start_with_pool(postgres: &Postgres, connections: usize) -> Option<Self> {
         let program = find_program("pgbouncer", &[Path::new("/usr/sbin"), Path::new("/usr/bin")]);
         let Some(program) = program else {
             let is_required = std::env::var(REQUIRED_VARIABLE).is_ok_and(|value| value == "required");
@@ -251,7 +258,7 @@ impl PgBouncer {
         let text_of_settings = format!(
             "[databases]\n* = host=127.0.0.1 port={server} user={USER}\n\n[pgbouncer]\npool_mode = transaction\n\
              listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\nmax_client_conn = 500\n\
-             default_pool_size = 20\nignore_startup_parameters = extra_float_digits\n"
+             default_pool_size = {connections}\nignore_startup_parameters = extra_float_digits\n"
         );
         fs::write(&settings, text_of_settings).expect("its settings can be written");
         give_to_server_account(path);

@@ -15,9 +15,9 @@ use serde_json::Value;
 
 use crate::http::{Http, HttpReply};
 
-const START_LIMIT: Duration = Duration::from_secs(30);
+const START_LIMIT: Duration = Duration::from_secs(60);
 /// What the nodes of a cluster may take to be gone after it.
-const NODES_LIMIT: Duration = Duration::from_secs(5);
+const NODES_LIMIT: Duration = Duration::from_secs(60);
 
 pub struct SabirProcess {
     child: Child,
@@ -147,7 +147,12 @@ impl SabirProcess {
         for node in self.ready["nodes"].as_array().into_iter().flatten() {
             // What has ended and is not waited for has no command line any more.
             let command_line = format!("/proc/{}/cmdline", node["pid"]);
-            while std::fs::read(&command_line).is_ok_and(|line| !line.is_empty()) && start.elapsed() < NODES_LIMIT {
+            while std::fs::read(&command_line).is_ok_and(|line| !line.is_empty()) {
+                if start.elapsed() >= NODES_LIMIT {
+                    // During a panic, another one would abort the process before it says which test has failed.
+                    assert!(thread::panicking(), "node {node} was killed and still runs after {NODES_LIMIT:?}");
+                    return;
+                }
                 thread::sleep(Duration::from_millis(5));
             }
         }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use futures_util::{StreamExt, stream};
-use sabir_model::{RunState, Task};
+use sabir_model::{RunState, Seq, Task};
 use sabir_store::{Hints, Store, StoreError, TaskNo, TaskOwner, TaskProgress};
 use tokio::sync::Notify;
 
@@ -119,16 +119,21 @@ impl Engine {
             return Ok(Loaded::Here);
         };
         let Some(no) = lease.no() else { return Ok(Loaded::Missing) };
+        let known = lease.position().seq;
         let Some(progress) = membership.cluster.progress(vec![no]).await?.pop() else {
             // It was deleted, and whoever opens its topic next must not find this one.
             self.core.topic_cache.forget(lease);
             self.core.feed.detach(lease);
             return Ok(Loaded::Missing);
         };
-        catch_up(store, lease, &progress).await?;
+        catch_up(store, lease, &progress, known).await?;
         Ok(match progress.owner {
-            // This node has just claimed it, or its driver was lost: recovery decides about its run first.
-            TaskOwner::ThisNode if lease.driver().is_none() && lease.with_task(has_run) == Some(true) => Loaded::Left,
+            // This node has just claimed it, or its driver was lost: recovery decides about its run and its inbox first.
+            TaskOwner::ThisNode
+                if lease.driver().is_none() && (progress.has_message || lease.with_task(has_run) == Some(true)) =>
+            {
+                Loaded::Left
+            }
             TaskOwner::Nobody | TaskOwner::ThisNode => Loaded::Here,
             TaskOwner::Left => Loaded::Left,
             TaskOwner::Other(_) => Loaded::Elsewhere,
@@ -174,11 +179,12 @@ impl Engine {
             membership.claim_soon();
         }
         let concerned = membership.followed.concerned(&hints);
-        let foreign: HashMap<TaskNo, Lease> = concerned
+        let foreign: HashMap<TaskNo, (Lease, Seq)> = concerned
             .into_iter()
             .filter_map(|(no, TopicKey { owner, agent, task })| {
                 let lease = self.core.feed.find(&owner, Some(&agent), &task)?;
-                lease.driver().is_none().then_some((no, lease))
+                let known = lease.position().seq;
+                lease.driver().is_none().then_some((no, (lease, known)))
             })
             .collect();
         if foreign.is_empty() {
@@ -190,10 +196,10 @@ impl Engine {
         };
         let found: HashSet<TaskNo> = progress.iter().map(|progress| progress.task).collect();
         let catch_up_all = stream::iter(progress).for_each_concurrent(AT_ONCE, |progress| {
-            let lease = foreign.get(&progress.task);
+            let followed = foreign.get(&progress.task);
             async move {
-                if let Some(lease) = lease
-                    && let Err(error) = catch_up(&*self.core.store, lease, &progress).await
+                if let Some((lease, known)) = followed
+                    && let Err(error) = catch_up(&*self.core.store, lease, &progress, *known).await
                 {
                     tracing::warn!(task = %lease.key.task, %error, "cannot read a task of another node; will try again");
                 }
@@ -201,7 +207,7 @@ impl Engine {
         });
         catch_up_all.await;
         // Retention has deleted the others.
-        for (no, lease) in foreign {
+        for (no, (lease, _)) in foreign {
             if !found.contains(&no) {
                 lease.abandon();
             }
@@ -214,16 +220,21 @@ fn has_run(task: &Task) -> bool {
     matches!(task.run_state(), RunState::Queued | RunState::Active)
 }
 
-/// Shows what the log has more than the topic, unless the task has a driver here by now.
-async fn catch_up(store: &dyn Store, lease: &Lease, progress: &TaskProgress) -> Result<(), StoreError> {
+/// Shows what the log has more than the topic, unless the task has a driver here by now. `known_before`: how far the topic was
+/// before the store was asked for the progress; it may be further by now, since others look too.
+async fn catch_up(
+    store: &dyn Store,
+    lease: &Lease,
+    progress: &TaskProgress,
+    known_before: Seq,
+) -> Result<(), StoreError> {
+    if progress.seq < known_before {
+        // The database has lost events, after a failover to a standby that was behind.
+        lease.reload_foreign(store, progress.task, Reload::Always).await?;
+    }
     loop {
         let known = lease.position().seq;
-        if progress.seq < known {
-            // The database has lost events, after a failover to a standby that was behind.
-            lease.reload_foreign(store, progress.task, Reload::Always).await?;
-            break;
-        }
-        if progress.seq == known {
+        if progress.seq <= known {
             break;
         }
         if progress.seq - known > MAX_CATCH_UP {

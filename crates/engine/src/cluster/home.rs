@@ -7,7 +7,10 @@ use sabir_model::{ContextId, Error};
 
 use crate::Locality;
 use crate::engine::{Engine, RegisteredAgent};
+use crate::executor::Executor;
+use crate::schedule::Queued;
 use crate::topic::TopicKey;
+use crate::wait_reason::WaitReason;
 
 impl Engine {
     /// The node that should run the tasks of this context, if it is another one. A node that is gone is still the home of a
@@ -24,6 +27,14 @@ impl Engine {
         };
         let home = membership.cluster.home(owner, agent, context).await?;
         Ok(home.filter(|home| !home.is_gone || locality == Locality::NeedsHome).map(|home| home.node))
+    }
+
+    /// Whether a task that would wait for a slot of this node is left for any node instead. Where the runs of an agent are counted on
+    /// all nodes, one that waits here would count as well, and other nodes could not use what is free.
+    pub(crate) fn is_left_for_slot<T>(&self, executor: &Executor, queued: &Queued<T>) -> bool {
+        self.core.membership.is_some()
+            && executor.agent.hosted.limits.concurrent_total.is_some()
+            && matches!(queued.wait_reason(), WaitReason::Slots { .. })
     }
 
     /// Refuses a task that would be left, if as many of its agent are left already as may wait in its queue.

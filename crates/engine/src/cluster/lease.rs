@@ -74,6 +74,11 @@ impl Core {
         self.membership.as_ref().map_or(0, |membership| membership.cluster.lease().borrow().incarnation)
     }
 
+    /// Whether this node could not renew its lease in time, so that its programs are paused.
+    pub(crate) fn has_lapsed_lease(&self) -> bool {
+        self.membership.as_ref().is_some_and(|membership| membership.cluster.lease().borrow().until <= Instant::now())
+    }
+
     /// Resolves when a run may begin. At once for an engine that is alone.
     pub(crate) async fn until_lease_confirmed(&self) {
         let Some(membership) = &self.membership else { return };

@@ -53,7 +53,12 @@ impl Engine {
                         let numbers: Vec<TaskNo> = claimed.iter().map(|task| task.unfinished.row.no).collect();
                         numbers.iter().for_each(|no| engine.set_held(*no, true));
                         for (task, no) in claimed.into_iter().zip(numbers) {
-                            engine.take_up(task).await;
+                            // A stop may have begun since the claim. What is given back now, another node runs at once.
+                            let is_stopping = *engine.core.stopping.borrow();
+                            match is_stopping {
+                                false => engine.take_up(task).await,
+                                true => engine.leave_claimed(task).await,
+                            }
                             engine.set_held(no, false);
                         }
                         // There may be more.
@@ -87,6 +92,11 @@ impl Engine {
             }
         });
         agents.collect()
+    }
+
+    async fn leave_claimed(&self, claimed: ClaimedTask) {
+        let ClaimedTask { unfinished, epoch, lost_home, .. } = claimed;
+        self.give_back(unfinished.row.no, epoch, AfterAppend::Leave { home: lost_home }).await;
     }
 
     async fn take_up(&self, claimed: ClaimedTask) {

@@ -26,6 +26,8 @@ use crate::{AgentError, InterruptedRun, ObservedRun, RunStart, Survives, Turn};
 
 /// How long an agent may take to stop before it is dropped.
 const STOP_GRACE: Duration = Duration::from_secs(5);
+/// How often a turn whose time would be over looks whether the lease of the node is confirmed again.
+const LEASE_CHECK: Duration = Duration::from_secs(1);
 
 /// A turn that has not begun.
 pub(super) struct PreparedTurn {
@@ -454,6 +456,13 @@ impl Driver {
                 return true;
             }
             let now = Instant::now();
+            if self.core.has_lapsed_lease() {
+                // Its program is paused until the lease is confirmed, so silence says nothing, and no time is used up.
+                turn.last_update = now;
+                turn.hard_limit = turn.hard_limit.map(|at| at.max(now + LEASE_CHECK));
+                turn.timer = Some(Box::pin(tokio::time::sleep(LEASE_CHECK)));
+                continue;
+            }
             if let Some(limit) = limits.timeout
                 && turn.parked_since.is_none()
                 && turn.hard_limit.is_some_and(|at| now >= at)

@@ -2,20 +2,25 @@
 //!
 //! The store is counted when the engine starts; after that every append says how much it added. What retention deletes is not
 //! followed: a sweep makes the counts stale, and the first owner that would be refused by stale counts has the store counted
-//! again. So the whole store is read at most once per sweep, and only while somebody is at the limit.
+//! again. So the whole store is read at most once per sweep, and only while somebody is at the limit. Beside other nodes, whose
+//! appends and sweeps are not seen here, counts are also stale after a while.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use sabir_model::{Caller, Error, Owner};
 use sabir_store::{Store, StoreError};
+use tokio::time::Instant;
 
 use crate::engine::Engine;
 use crate::sharded::lock;
 
 /// When an owner that is at the limit may try again, in seconds. Retention needs time.
 const RETRY_AFTER: u32 = 3600;
+/// How long counts are believed beside other nodes, before an owner is refused.
+const BELIEVED: Duration = Duration::from_secs(300);
 
 pub(crate) struct StoredBytes {
     limit: u64,
@@ -31,6 +36,7 @@ struct Counts {
     of_owners: HashMap<Owner, u64>,
     /// What was added since a count began that is not finished.
     since_count_began: Option<HashMap<Owner, i64>>,
+    counted: Option<Instant>,
 }
 
 impl StoredBytes {
@@ -42,7 +48,7 @@ impl StoredBytes {
     /// After an append that added so many bytes.
     pub(crate) fn add(&self, owner: &Owner, bytes: i64) {
         let mut counts = lock(&self.counts);
-        let Counts { of_owners, since_count_began } = &mut *counts;
+        let Counts { of_owners, since_count_began, .. } = &mut *counts;
         match of_owners.get_mut(owner) {
             Some(count) => *count = count.saturating_add_signed(bytes),
             None => drop(of_owners.insert(owner.clone(), u64::try_from(bytes).unwrap_or(0))),
@@ -55,6 +61,13 @@ impl StoredBytes {
     /// After tasks were deleted or got another owner.
     pub(crate) fn set_stale(&self) {
         self.is_stale.store(true, Ordering::SeqCst);
+    }
+
+    /// Beside other nodes, which delete tasks too.
+    fn set_stale_after(&self, age: Duration) {
+        if lock(&self.counts).counted.is_none_or(|counted| counted.elapsed() >= age) {
+            self.set_stale();
+        }
     }
 
     /// Counts the store, unless that was done since the counts became stale.
@@ -70,6 +83,7 @@ impl StoredBytes {
         match counted {
             Ok(counted) => {
                 counts.of_owners = counted.into_iter().collect();
+                counts.counted = Some(Instant::now());
                 drop(counts);
                 // The store may have counted some of these too. Too much is counted then until the next count, never too little.
                 for (owner, bytes) in added {
@@ -115,6 +129,9 @@ impl Engine {
         if stored.of(owner) < stored.limit {
             return Ok(());
         }
+        if self.core.membership.is_some() {
+            stored.set_stale_after(BELIEVED);
+        }
         if let Err(error) = self.count_stored_bytes().await {
             tracing::warn!(%error, "cannot count the stored bytes again; what was known before holds");
         }
@@ -138,6 +155,21 @@ mod tests {
     use sabir_store::MemoryStore;
 
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn counts_are_stale_after_a_while_beside_other_nodes() {
+        let stored = StoredBytes::new(10);
+        let store = MemoryStore::new();
+        stored.count(&store).await.unwrap();
+        stored.add(&Owner::new("org", "alice"), 7);
+        for (passed, expected) in [(0, 7), (299, 7), (1, 0)] {
+            tokio::time::advance(Duration::from_secs(passed)).await;
+            stored.set_stale_after(BELIEVED);
+            stored.count(&store).await.unwrap();
+            // The store knows nothing of these bytes: another node has deleted their task.
+            assert_eq!(stored.of(&Owner::new("org", "alice")), expected, "after {passed} s more");
+        }
+    }
 
     #[tokio::test]
     async fn changes_are_added_and_a_count_replaces_them() {

@@ -2,8 +2,10 @@
 
 mod any_node;
 mod contexts;
+mod cut_off;
 pub mod fixture;
 mod homes;
+mod inbox;
 mod kill_rounds;
 mod names;
 mod pooler;

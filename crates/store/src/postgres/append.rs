@@ -26,7 +26,7 @@ const LARGE_APPEND: usize = 64 << 10;
 macro_rules! call {
     () => {
         "append_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24,
-            $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43)"
+            $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44)"
     };
 }
 
@@ -98,13 +98,21 @@ pub(super) struct Appender<'a> {
     pub time: i64,
     /// The group was sent before, and nobody knows whether it was stored.
     pub is_retry: bool,
+    /// An append of the group may have to wait for a lock, and is not worth more than a moment.
+    pub waits_briefly: bool,
     pub must_ask_for_safe_commit: bool,
+}
+
+pub(super) enum Outcome {
+    Answered(Result<AppendResult, StoreError>),
+    /// This attempt has stored nothing: another transaction has locked the row of the task.
+    Locked,
 }
 
 /// What became of a group of appends.
 pub(super) struct Appended {
     /// One for each append, in their order.
-    pub results: Vec<Result<AppendResult, StoreError>>,
+    pub results: Vec<Outcome>,
     /// Something is due.
     pub is_due: bool,
     /// Tasks that were left may begin.
@@ -280,8 +288,8 @@ impl<'a> Columns<'a> {
         }
     }
 
-    fn params<'p>(&'p self, appender: &'p Appender<'_>) -> [&'p (dyn ToSql + Sync); 43] {
-        let Appender { node, name, writer, time, is_retry, .. } = appender;
+    fn params<'p>(&'p self, appender: &'p Appender<'_>) -> [&'p (dyn ToSql + Sync); 44] {
+        let Appender { node, name, writer, time, is_retry, waits_briefly, .. } = appender;
         let (packs, sides) = (&self.packs, &self.sides);
         [
             node,
@@ -327,6 +335,7 @@ impl<'a> Columns<'a> {
             &sides.text,
             &sides.body,
             time,
+            waits_briefly,
         ]
     }
 }
@@ -407,10 +416,10 @@ fn audit_json(entry: &AuditEntry) -> String {
 }
 
 /// The result of one append, as the table at `append_1` says.
-fn result(append: &Encoded, row: &Row) -> Result<AppendResult, StoreError> {
+fn result(append: &Encoded, row: &Row) -> Outcome {
     let detail: Option<&str> = row.get(6);
     let task = || detail.and_then(|id| TaskId::parse(id).ok());
-    match row.get::<_, i16>(0) {
+    Outcome::Answered(match row.get::<_, i16>(0) {
         0 => Ok(AppendResult {
             task: TaskNo(row.get::<_, i64>(1) as u64),
             last: append.last(),
@@ -422,6 +431,7 @@ fn result(append: &Encoded, row: &Row) -> Result<AppendResult, StoreError> {
         2 => Err(task().map_or(StoreError::Conflict, StoreError::Exists)),
         3 => Err(StoreError::OwnedElsewhere(detail.unwrap_or("unknown").into())),
         4 => Err(StoreError::ContextBusy(task())),
+        5 => return Outcome::Locked,
         other => Err(StoreError::Failed(format!("the database returned {other} for an append").into())),
-    }
+    })
 }

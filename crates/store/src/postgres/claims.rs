@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sabir_model::{AgentId, ContextId, Owner, Seq};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
@@ -44,7 +45,8 @@ const ENDED_OWNERS: &str = "WITH RECURSIVE
     UNION ALL SELECT 2, 0, NULL WHERE EXISTS (SELECT FROM given_up WHERE due IS NOT NULL AND node IS NULL)";
 
 const CLAIM_OF_ENDED: &str = "WITH lost AS (
-        SELECT no, node FROM tasks WHERE node = ANY($1) AND state < 4 ORDER BY no LIMIT $3 FOR UPDATE SKIP LOCKED)
+        SELECT no, node FROM tasks WHERE node = ANY($1) AND state < 4 AND no <> ALL($4)
+        ORDER BY no LIMIT $3 FOR UPDATE SKIP LOCKED)
     UPDATE tasks SET node = $2, epoch = tasks.epoch + 1, is_left = false, left_at = NULL, home = NULL
     FROM lost WHERE tasks.no = lost.no RETURNING tasks.no, tasks.epoch, lost.node";
 
@@ -64,7 +66,8 @@ const CLAIM_LEFT: &str = "WITH limited AS MATERIALIZED (
     locked AS (
         SELECT tasks.no, tasks.home, tasks.party, tasks.context, parties.agent
         FROM tasks JOIN parties ON parties.no = tasks.party
-        WHERE tasks.is_left AND NOT EXISTS (SELECT FROM limited WHERE limited.agent = parties.agent AND limited.free <= 0)
+        WHERE tasks.is_left AND tasks.no <> ALL($8)
+            AND NOT EXISTS (SELECT FROM limited WHERE limited.agent = parties.agent AND limited.free <= 0)
             AND (parties.agent = ANY($1) OR (tasks.left_at < now() - interval '10 minutes'
                 AND NOT EXISTS (SELECT FROM nodes WHERE parties.agent = ANY(nodes.agents)
                     AND (nodes.ended IS NULL OR nodes.beat > now() - interval '10 minutes'))))
@@ -147,10 +150,51 @@ pub(super) struct Claimer<'s> {
     pub due: &'s Notify,
     pub home_timeout: Duration,
     pub unread: &'s Mutex<UnreadClaims>,
+    pub unreadable: &'s Mutex<UnreadableTasks>,
 }
 
 /// Tasks that this node has claimed and could not read then, so that the next claim returns them, and the number of the node.
 pub(super) type UnreadClaims = (i64, HashMap<i64, Origin>);
+
+/// Damaged tasks that this node has claimed and gives back. It claims each of them again after longer and longer pauses, since
+/// somebody may have repaired it.
+#[derive(Default)]
+pub(super) struct UnreadableTasks(HashMap<i64, Retry>);
+
+struct Retry {
+    at: Instant,
+    pause: Duration,
+}
+
+/// So many damaged tasks are remembered. Beyond that, all are forgotten and tried again.
+const MAX_UNREADABLE: usize = 10_000;
+const FIRST_PAUSE: Duration = Duration::from_secs(60);
+const LAST_PAUSE: Duration = Duration::from_secs(3600);
+
+impl UnreadableTasks {
+    /// Those that are not to be claimed now.
+    fn at(&self, now: Instant) -> Vec<i64> {
+        self.0.iter().filter(|(_, retry)| retry.at > now).map(|(no, _)| *no).collect()
+    }
+
+    fn add(&mut self, no: i64, now: Instant) {
+        if self.0.len() >= MAX_UNREADABLE && !self.0.contains_key(&no) {
+            self.0.clear();
+        }
+        let retry = match self.0.get(&no) {
+            Some(Retry { pause, .. }) => Retry { at: now + *pause, pause: (*pause * 2).min(LAST_PAUSE) },
+            None => {
+                tracing::error!(
+                    number = no,
+                    "a task without an owner cannot be read, so no server runs it: `sabir store check` says what is damaged; \
+                     restore the database from a backup, or repair or delete its row in the table tasks"
+                );
+                Retry { at: now + FIRST_PAUSE, pause: 2 * FIRST_PAUSE }
+            }
+        };
+        self.0.insert(no, retry);
+    }
+}
 
 /// How a task came to this node.
 #[derive(Default)]
@@ -182,10 +226,11 @@ impl Claimer<'_> {
         limit: usize,
         claimed: &mut HashMap<i64, Origin>,
     ) -> Result<Vec<ClaimedTask>, StoreError> {
-        self.claim_of_ended(own, limit, claimed).await?;
+        let unreadable = self.unreadable.lock().expect(UNBROKEN).at(Instant::now());
+        self.claim_of_ended(own, limit, &unreadable, claimed).await?;
         let rest = limit - claimed.len().min(limit);
         if rest > 0 && !agents.is_empty() {
-            self.claim_left(own, agents, rest, claimed).await?;
+            self.claim_left(own, agents, rest, &unreadable, claimed).await?;
         }
         self.db.execute(FORGET_FORWARDED, &[]).await?;
         if claimed.is_empty() {
@@ -202,18 +247,28 @@ impl Claimer<'_> {
                 sends.entry(row.get(0)).or_default().push(digest);
             }
         }
-        let claimed = unfinished.into_iter().map(|unfinished| {
+        let readable_tasks = unfinished.into_iter().map(|unfinished| {
             let no = unfinished.row.no.0 as i64;
             let Origin { epoch, lost_node, lost_home } = claimed.remove(&no).unwrap_or_default();
             ClaimedTask { unfinished, sends: sends.remove(&no).unwrap_or_default(), epoch, lost_node, lost_home }
         });
-        Ok(claimed.collect())
+        let readable_tasks: Vec<ClaimedTask> = readable_tasks.collect();
+        // The rest is given back by whoever looks for tasks that this node owns and does not drive.
+        let mut unreadable = self.unreadable.lock().expect(UNBROKEN);
+        for task in &readable_tasks {
+            unreadable.0.remove(&(task.unfinished.row.no.0 as i64));
+        }
+        for no in claimed.keys() {
+            unreadable.add(*no, Instant::now());
+        }
+        Ok(readable_tasks)
     }
 
     async fn claim_of_ended(
         self,
         own: i64,
         limit: usize,
+        unreadable: &[i64],
         claimed: &mut HashMap<i64, Origin>,
     ) -> Result<(), StoreError> {
         let owners = self.db.query(ENDED_OWNERS, &[]).await?;
@@ -227,7 +282,7 @@ impl Claimer<'_> {
         let [of_tasks, of_webhooks, of_given_up] = ended;
         if !of_tasks.is_empty() {
             self.db.execute(RELEASE_SETTLED, &[&of_tasks]).await?;
-            let rows = self.db.query(CLAIM_OF_ENDED, &[&of_tasks, &own, &rows::limit(limit)]).await?;
+            let rows = self.db.query(CLAIM_OF_ENDED, &[&of_tasks, &own, &rows::limit(limit), &unreadable]).await?;
             for row in &rows {
                 let lost_node = names.get(&row.get::<_, i64>(2)).cloned();
                 let epoch = Epoch(row.get::<_, i64>(1) as u64);
@@ -252,6 +307,7 @@ impl Claimer<'_> {
         own: i64,
         agents: &[ClaimingAgent],
         limit: usize,
+        unreadable: &[i64],
         claimed: &mut HashMap<i64, Origin>,
     ) -> Result<(), StoreError> {
         let number = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
@@ -259,7 +315,8 @@ impl Claimer<'_> {
         let most: Vec<Option<i32>> = agents.iter().map(|agent| agent.most_runs.map(number)).collect();
         let slots: Vec<i32> = agents.iter().map(|agent| number(agent.free_slots)).collect();
         let (name, timeout) = (&*self.node.name, self.home_timeout.as_secs_f64());
-        let values: [&(dyn ToSql + Sync); 7] = [&ids, &own, &name, &timeout, &rows::limit(limit), &most, &slots];
+        let values: [&(dyn ToSql + Sync); 8] =
+            [&ids, &own, &name, &timeout, &rows::limit(limit), &most, &slots, &unreadable];
         let rows = self.db.query(CLAIM_LEFT, &values).await?;
         for row in &rows {
             let epoch = Epoch(row.get::<_, i64>(1) as u64);

@@ -23,6 +23,18 @@ const SHARED: usize = 4;
 /// Idle connections that are kept for transactions.
 const MAX_IDLE: usize = 2;
 
+/// How a transaction of several statements begins. If this node freezes or loses its network, the server ends the transaction and
+/// gives back its locks; a lock is waited for a little longer than that, so the locks of a frozen node are waited for to their end.
+macro_rules! begin {
+    () => {
+        "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '5s'; SET LOCAL lock_timeout = '8s'"
+    };
+}
+pub(super) const BEGIN: &str = begin!();
+
+/// For a database that does not wait for the disk unless it is asked to.
+const BEGIN_SAFELY: &str = concat!(begin!(), "; SET LOCAL synchronous_commit = on");
+
 /// How long a statement waits for a database that cannot be reached.
 const PATIENCE: Duration = Duration::from_secs(5);
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -67,6 +79,12 @@ impl Connections {
 
     /// For statements that are built at run time.
     pub async fn query_built(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
+        if !is_read(sql) && self.dialer.must_ask_for_safe_commit() {
+            let tx = self.begin().await?;
+            let rows = tx.query(sql, params).await?;
+            tx.commit().await?;
+            return Ok(rows);
+        }
         let mut patience = Patience::new();
         loop {
             let (shared, link) = self.link().await?;
@@ -83,27 +101,63 @@ impl Connections {
 
     /// Returns how many rows were changed.
     pub async fn execute(&self, sql: &'static str, params: &[&(dyn ToSql + Sync)]) -> Result<u64, StoreError> {
+        if self.dialer.must_ask_for_safe_commit() {
+            let tx = self.begin().await?;
+            let changed = tx.execute(sql, params).await?;
+            tx.commit().await?;
+            return Ok(changed);
+        }
         let (shared, link) = self.link().await?;
         let _under_way = UnderWay::begin(&shared.under_way);
         Ok(link.execute(sql, params).await?)
     }
 
+    /// A statement on a connection of its own, since it may wait for a lock, and others would wait behind it.
+    pub async fn query_alone(&self, sql: &'static str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
+        if self.dialer.must_ask_for_safe_commit() {
+            let tx = self.begin().await?;
+            let rows = tx.query(sql, params).await?;
+            tx.commit().await?;
+            return Ok(rows);
+        }
+        let link = self.own_link("").await?;
+        let rows = link.query(sql, params).await?;
+        self.keep(link);
+        Ok(rows)
+    }
+
     /// A transaction on a connection of its own.
     pub async fn begin(&self) -> Result<OwnTransaction<'_>, StoreError> {
+        let begin = if self.dialer.must_ask_for_safe_commit() { BEGIN_SAFELY } else { BEGIN };
+        let mut link = self.own_link(begin).await?;
+        link.set_limit(LONG_LIMIT);
+        Ok(OwnTransaction { connections: self, link })
+    }
+
+    /// A connection that nobody else uses, on which these statements were executed, if there are any.
+    async fn own_link(&self, first: &str) -> Result<Link, StoreError> {
         loop {
             let idle = self.idle.lock().expect(UNBROKEN).pop();
             let Some(mut link) = idle else { break };
             link.set_limit(STATEMENT_LIMIT);
             // One that was lost while it was idle cannot begin.
-            if !link.is_closed() && link.batch("BEGIN").await.is_ok() {
-                link.set_limit(LONG_LIMIT);
-                return Ok(OwnTransaction { connections: self, link });
+            if !link.is_closed() && link.batch(first).await.is_ok() {
+                return Ok(link);
             }
         }
-        let mut link = self.dial().await?;
-        link.batch("BEGIN").await?;
-        link.set_limit(LONG_LIMIT);
-        Ok(OwnTransaction { connections: self, link })
+        let link = self.dial().await?;
+        if !first.is_empty() {
+            link.batch(first).await?;
+        }
+        Ok(link)
+    }
+
+    /// Keeps a connection for the next one who needs it alone.
+    fn keep(&self, link: Link) {
+        let mut idle = self.idle.lock().expect(UNBROKEN);
+        if idle.len() < MAX_IDLE {
+            idle.push(link);
+        }
     }
 
     /// The connection with the fewest statements under way.
@@ -207,10 +261,7 @@ impl OwnTransaction<'_> {
 
     pub async fn commit(self) -> Result<(), StoreError> {
         self.link.batch("COMMIT").await?;
-        let mut idle = self.connections.idle.lock().expect(UNBROKEN);
-        if idle.len() < MAX_IDLE {
-            idle.push(self.link);
-        }
+        self.connections.keep(self.link);
         Ok(())
     }
 }

@@ -15,6 +15,8 @@ pub(super) enum Trouble {
     Lost,
     /// The disk or a quota is full.
     Full,
+    /// Nothing was stored: another transaction has held a lock for too long.
+    Locked,
     /// Nothing was stored, and a part of the statement may be the reason: its parts can be tried one by one.
     Refused,
     Other,
@@ -36,6 +38,7 @@ pub(super) fn trouble(error: &Error) -> Trouble {
         // The server has become a standby, so another one is the primary now.
         _ if *code == SqlState::READ_ONLY_SQL_TRANSACTION => Trouble::Lost,
         Some("53") => Trouble::Full,
+        _ if *code == SqlState::LOCK_NOT_AVAILABLE => Trouble::Locked,
         // Data exceptions, constraints, deadlocks and serialization failures, limits of the server.
         Some("22" | "23" | "40" | "54") => Trouble::Refused,
         _ => Trouble::Other,
@@ -56,7 +59,9 @@ impl From<Error> for StoreError {
 pub(super) fn to_store_error(error: &Error) -> StoreError {
     match trouble(error) {
         Trouble::Full => StoreError::Full,
-        Trouble::Lost | Trouble::Refused | Trouble::Other => StoreError::Failed(describe(error).into()),
+        Trouble::Lost | Trouble::Locked | Trouble::Refused | Trouble::Other => {
+            StoreError::Failed(describe(error).into())
+        }
     }
 }
 

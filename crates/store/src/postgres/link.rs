@@ -106,7 +106,7 @@ impl Dialer {
         for place in (first..first + count).map(|place| place % count) {
             let host = &self.hosts[place];
             let limit = host.get_connect_timeout().map_or(LOGIN_LIMIT, |limit| *limit + login_limit);
-            match timeout(limit, self.connect(host)).await.unwrap_or_else(|_| Err(silence())) {
+            match timeout(limit, self.connect(host)).await.unwrap_or_else(|_| Err(timeout_error())) {
                 Ok(connected) => {
                     self.last_host.store(place, Ordering::Relaxed);
                     return Ok(connected);
@@ -130,7 +130,7 @@ impl Dialer {
 }
 
 /// The error of a server that does not answer in time. The driver makes it for its own time limits.
-pub(super) fn silence() -> Error {
+pub(super) fn timeout_error() -> Error {
     Error::__private_api_timeout()
 }
 
@@ -162,7 +162,7 @@ impl Session {
             Ok(done) => done,
             Err(_) => {
                 self.connection.abort();
-                work.await.map_err(|_| silence())
+                work.await.map_err(|_| timeout_error())
             }
         }
     }

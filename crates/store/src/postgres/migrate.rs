@@ -23,7 +23,8 @@ const LOCK: &str = "SELECT pg_advisory_xact_lock(x'7361626972'::bigint)";
 
 pub(super) async fn migrate(link: &Link, server: &str) -> Result<(), OpenError> {
     let failed = |error| open_error(server, &error);
-    link.batch("BEGIN").await.map_err(failed)?;
+    // A server that freezes meanwhile must not keep others from starting.
+    link.batch("BEGIN; SET LOCAL idle_in_transaction_session_timeout = '5s'").await.map_err(failed)?;
     let done = in_transaction(link, server).await;
     let end = if done.is_ok() { "COMMIT" } else { "ROLLBACK" };
     let ended = link.batch(end).await.map_err(failed);

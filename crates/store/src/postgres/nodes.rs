@@ -7,10 +7,11 @@
 //! | the row       | by                                              | then                                               |
 //! |---------------|-------------------------------------------------|----------------------------------------------------|
 //! | alive         | every beat                                      | the lease is extended                              |
-//! | dead          | a node that has itself beaten without a gap for a whole grace time | others claim its tasks; it begins again as another node, with the next incarnation |
+//! | dead          | a node that has itself beaten without a gap for a whole grace time, and has seen the same `beat` of it for that long by its own clock | others claim its tasks; it begins again as another node, with the next incarnation |
 //! | stopped       | `leave`                                         | others claim its tasks                              |
 //! | removed       | any node, an hour after the end                 | its tallies are added to those of node 0            |
 
+use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -19,13 +20,13 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
-use tokio_postgres::Error;
 use tokio_postgres::types::ToSql;
+use tokio_postgres::{Error, Row};
 
 use super::UNBROKEN;
 use super::connections::Connections;
 use super::failure::describe;
-use super::link::{Dialer, Link, silence};
+use super::link::{Dialer, Link, timeout_error};
 use super::notices::Notices;
 use super::settings::PostgresSettings;
 use crate::{ClaimingAgent, Member, MemberState, NodeLease, StoreError, TaskNo};
@@ -40,7 +41,7 @@ const REGISTER: &str = "INSERT INTO nodes (name, version, grace, listens, agents
     VALUES ($1, $2, make_interval(secs => $3), $4, $5) RETURNING no, now()";
 
 /// Another node of this name that has beaten since this one began. The row that a killed server left behind beats no more.
-const HAS_NAMESAKE: &str = "SELECT FROM nodes AS other JOIN nodes AS own ON own.no = $1
+const HAS_SAME_NAME_NODE: &str = "SELECT FROM nodes AS other JOIN nodes AS own ON own.no = $1
     WHERE other.name = own.name AND other.no <> own.no AND other.ended IS NULL AND other.beat > own.started LIMIT 1";
 
 /// Also tells whether another node listens to notices, the number of the newest task, and the time of the database.
@@ -48,8 +49,13 @@ const BEAT: &str = "UPDATE nodes SET beat = now(), listens = $2 WHERE no = $1 AN
     RETURNING EXISTS (SELECT FROM nodes AS other WHERE other.no <> $1 AND other.ended IS NULL AND other.listens),
         (SELECT coalesce(max(tasks.no), 0) FROM tasks), now()";
 
-const BURY: &str = "UPDATE nodes SET ended = now(), is_dead = true
-    WHERE no <> $1 AND ended IS NULL AND beat < now() - grace AND grace <= make_interval(secs => $2) RETURNING name";
+const BEATS: &str = "SELECT no, beat, extract(epoch FROM grace)::float8 FROM nodes WHERE no <> $1 AND ended IS NULL";
+
+/// $3 and $4 are nodes and their beats. A node that has beaten since is alive, whatever the clock of the database has done.
+const DECLARE_DEAD: &str = "UPDATE nodes SET ended = now(), is_dead = true
+    FROM unnest($3::bigint[], $4::timestamptz[]) AS silent(no, beat)
+    WHERE nodes.no = silent.no AND nodes.beat = silent.beat AND nodes.no <> $1 AND nodes.ended IS NULL
+        AND nodes.beat < now() - nodes.grace AND nodes.grace <= make_interval(secs => $2) RETURNING nodes.name";
 
 const TIDY_UP: &str = "WITH old AS (
         SELECT nodes.no FROM nodes WHERE nodes.ended < now() - interval '1 hour'
@@ -174,8 +180,8 @@ impl Node {
         self.published.lock().expect(UNBROKEN)
     }
 
-    async fn has_namesake(&self, link: &Link) -> Result<bool, Error> {
-        Ok(!link.query(HAS_NAMESAKE, &[&self.number()]).await?.is_empty())
+    async fn has_same_name_node(&self, link: &Link) -> Result<bool, Error> {
+        Ok(!link.query(HAS_SAME_NAME_NODE, &[&self.number()]).await?.is_empty())
     }
 
     fn lease_end(&self, sent: Instant) -> Instant {
@@ -186,17 +192,18 @@ impl Node {
     pub async fn run(&self, dialer: &Arc<Dialer>, notices: &Notices) {
         let mut link: Option<Link> = None;
         let mut dialing: Option<JoinHandle<Result<Link, Error>>> = None;
-        let mut rhythm = Rhythm::new(self.beat, self.grace);
-        let mut next_burial = Instant::now() + self.beat;
+        let mut beat_gaps = BeatGaps::new(self.beat, self.grace);
+        let mut beats_of_others = BeatsOfOthers::default();
+        let mut next_dead_check = Instant::now() + self.beat;
         let mut next_tidying = Instant::now() + TIDY.mul_f64(random());
-        // A namesake that is alive beats within its grace time. Those that start later find this node.
-        let mut namesakes_until = Some(Instant::now() + 2 * self.grace);
+        // Another node of this name that is alive beats within its grace time. Those that start later find this node.
+        let mut same_name_checks_until = Some(Instant::now() + 2 * self.grace);
         while !self.has_left.load(Ordering::Acquire) {
             let sent = Instant::now();
             let done = match self.connect(&mut link, &mut dialing, dialer).await {
                 Ok(link) => {
-                    let beat = timeout(self.beat, self.beat(link, notices, &mut rhythm)).await;
-                    beat.unwrap_or_else(|_| Err(silence()))
+                    let beat = timeout(self.beat, self.beat(link, notices, &mut beat_gaps)).await;
+                    beat.unwrap_or_else(|_| Err(timeout_error()))
                 }
                 Err(error) => Err(error),
             };
@@ -209,13 +216,19 @@ impl Node {
             let is_well = link.is_some();
             if let Some(link) = &link {
                 let upkeep = async {
-                    if let Some(unbroken) = rhythm.may_bury(Instant::now()).filter(|_| Instant::now() >= next_burial) {
+                    let looked = Instant::now();
+                    let beats = link.query(BEATS, &[&self.number()]).await?;
+                    beats_of_others.note(beats.iter().map(BeatOfOther::read), looked, Instant::now());
+                    let unbroken = beat_gaps.may_declare_dead(Instant::now());
+                    if let Some(unbroken) = unbroken.filter(|_| Instant::now() >= next_dead_check) {
                         // Not all nodes at the same moment.
-                        next_burial = Instant::now() + self.beat.mul_f64(0.5 + random());
-                        self.bury(link, notices, unbroken).await?;
+                        next_dead_check = Instant::now() + self.beat.mul_f64(0.5 + random());
+                        self.declare_dead(link, notices, unbroken, beats_of_others.silent()).await?;
                     }
-                    if namesakes_until.is_some_and(|end| Instant::now() < end) && self.has_namesake(link).await? {
-                        namesakes_until = None;
+                    if same_name_checks_until.is_some_and(|end| Instant::now() < end)
+                        && self.has_same_name_node(link).await?
+                    {
+                        same_name_checks_until = None;
                         tracing::error!(
                             node = &*self.name,
                             "another node has this name and renews its lease: give each server its own cluster.node_name"
@@ -248,14 +261,14 @@ impl Node {
                 let dialer = dialer.clone();
                 tokio::spawn(async move { dialer.dial().await })
             });
-            let dialed = timeout(self.beat, dial).await.map_err(|_| silence())?;
+            let dialed = timeout(self.beat, dial).await.map_err(|_| timeout_error())?;
             *dialing = None;
-            *link = Some(dialed.unwrap_or_else(|_| Err(silence()))?);
+            *link = Some(dialed.unwrap_or_else(|_| Err(timeout_error()))?);
         }
         Ok(link.as_ref().expect("it is open"))
     }
 
-    async fn beat(&self, link: &Link, notices: &Notices, rhythm: &mut Rhythm) -> Result<(), Error> {
+    async fn beat(&self, link: &Link, notices: &Notices, beat_gaps: &mut BeatGaps) -> Result<(), Error> {
         let sent = Instant::now();
         let rows = link.query(BEAT, &[&self.number(), &notices.listens()]).await?;
         if let Some(row) = rows.first() {
@@ -263,7 +276,7 @@ impl Node {
             self.note_task(TaskNo(row.get::<_, i64>(1) as u64));
             self.set_database_clock(row.get(2));
             self.lease.send_modify(|lease| lease.until = self.lease_end(sent));
-            rhythm.note_beat(sent);
+            beat_gaps.note_beat(sent);
         } else if !self.has_left.load(Ordering::Acquire) {
             tracing::warn!(
                 node = &*self.name,
@@ -275,8 +288,19 @@ impl Node {
         Ok(())
     }
 
-    async fn bury(&self, link: &Link, notices: &Notices, unbroken: Duration) -> Result<(), Error> {
-        let dead = link.query(BURY, &[&self.number(), &unbroken.as_secs_f64()]).await?;
+    async fn declare_dead(
+        &self,
+        link: &Link,
+        notices: &Notices,
+        unbroken: Duration,
+        silent: (Vec<i64>, Vec<SystemTime>),
+    ) -> Result<(), Error> {
+        let (nodes, beats) = silent;
+        if nodes.is_empty() {
+            return Ok(());
+        }
+        let values: [&(dyn ToSql + Sync); 4] = [&self.number(), &unbroken.as_secs_f64(), &nodes, &beats];
+        let dead = link.query(DECLARE_DEAD, &values).await?;
         for row in &dead {
             let name: &str = row.get(0);
             tracing::warn!(
@@ -294,9 +318,12 @@ impl Node {
     pub async fn leave(&self, db: &Connections, notices: &Notices) -> Result<(), StoreError> {
         self.has_left.store(true, Ordering::Release);
         let number = self.number();
+        // A webhook that an append has locked is not waited for: two that lock several could wait for each other. Others find it at
+        // a node that has ended.
         db.execute(
             "WITH ended AS (UPDATE nodes SET ended = now() WHERE no = $1 AND ended IS NULL),
-                released AS (UPDATE webhooks SET node = NULL WHERE node = $1 AND due IS NOT NULL)
+                released AS (UPDATE webhooks SET node = NULL WHERE number IN (
+                    SELECT number FROM webhooks WHERE node = $1 AND due IS NOT NULL ORDER BY number FOR UPDATE SKIP LOCKED))
              UPDATE given_up SET node = NULL WHERE node = $1 AND due IS NOT NULL",
             &[&number],
         )
@@ -330,8 +357,8 @@ impl Node {
 }
 
 /// Since when this node has beaten without a gap. After an outage of the database everybody's beats are old, and whoever comes
-/// back first must not bury the others.
-struct Rhythm {
+/// back first must not declare the others dead.
+struct BeatGaps {
     /// A longer time between two beats is a gap.
     longest_pause: Duration,
     grace: Duration,
@@ -339,7 +366,7 @@ struct Rhythm {
     last: Instant,
 }
 
-impl Rhythm {
+impl BeatGaps {
     fn new(beat: Duration, grace: Duration) -> Self {
         let now = Instant::now();
         Self { longest_pause: beat.mul_f64(2.5).min(grace), grace, since: now, last: now }
@@ -352,11 +379,55 @@ impl Rhythm {
         self.last = now;
     }
 
-    /// How long this node has beaten without a gap, if that is long enough to declare others dead. It buries only nodes whose
-    /// grace time is not longer than that.
-    fn may_bury(&self, now: Instant) -> Option<Duration> {
+    /// How long this node has beaten without a gap, if that is long enough to declare others dead. It does so only with nodes
+    /// whose grace time is not longer than that.
+    fn may_declare_dead(&self, now: Instant) -> Option<Duration> {
         let is_well = now.duration_since(self.last) <= self.longest_pause;
         Some(now.duration_since(self.since)).filter(|unbroken| is_well && *unbroken >= self.grace)
+    }
+}
+
+/// What this node has seen of others, by its own clock. If the clock of the database is set forward, all beats look old, but
+/// those of nodes that are alive change.
+#[derive(Default)]
+struct BeatsOfOthers(HashMap<i64, SeenBeat>);
+
+struct SeenBeat {
+    beat: SystemTime,
+    /// From when to when this node has seen this beat.
+    since: Instant,
+    until: Instant,
+    grace: Duration,
+}
+
+struct BeatOfOther {
+    node: i64,
+    beat: SystemTime,
+    grace: Duration,
+}
+
+impl BeatOfOther {
+    fn read(row: &Row) -> Self {
+        let grace = Duration::try_from_secs_f64(row.get(2)).unwrap_or(Duration::MAX);
+        Self { node: row.get(0), beat: row.get(1), grace }
+    }
+}
+
+impl BeatsOfOthers {
+    /// The beats of all nodes that have not ended, which were read between two times.
+    fn note(&mut self, beats: impl Iterator<Item = BeatOfOther>, from: Instant, to: Instant) {
+        let mut before = std::mem::take(&mut self.0);
+        for BeatOfOther { node, beat, grace } in beats {
+            let same = before.remove(&node).filter(|seen| seen.beat == beat);
+            let since = same.map_or(to, |seen| seen.since);
+            self.0.insert(node, SeenBeat { beat, since, until: from, grace });
+        }
+    }
+
+    /// The nodes that have not beaten for their whole grace time, and their last beats.
+    fn silent(&self) -> (Vec<i64>, Vec<SystemTime>) {
+        let is_silent = |seen: &SeenBeat| seen.until.saturating_duration_since(seen.since) >= seen.grace;
+        self.0.iter().filter(|(_, seen)| is_silent(seen)).map(|(node, seen)| (*node, seen.beat)).unzip()
     }
 }
 
@@ -370,11 +441,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_was_away_does_not_bury_others() {
+    fn only_a_node_whose_beat_stays_the_same_is_silent() {
+        let (start, clock) = (Instant::now(), SystemTime::UNIX_EPOCH);
+        let mut seen = BeatsOfOthers::default();
+        // Node 1 beats all the time, by a clock that is set forward by an hour; node 2 has stopped; node 3 began late.
+        for (second, of_1, of_3, expected) in [
+            (0, 0, None, vec![]),
+            (2, 2, None, vec![]),
+            (4, 3_604, Some(1), vec![]),
+            (6, 3_606, Some(1), vec![]),
+            (8, 3_608, Some(1), vec![2]),
+            (10, 3_610, Some(1), vec![2]),
+            (12, 3_612, Some(2), vec![2]),
+        ] {
+            let beat = |node, beat| BeatOfOther {
+                node,
+                beat: clock + Duration::from_secs(beat),
+                grace: Duration::from_secs(6),
+            };
+            let beats = [Some(beat(1, of_1)), Some(beat(2, 0)), of_3.map(|of_3| beat(3, of_3))];
+            let from = start + Duration::from_secs(second);
+            seen.note(beats.into_iter().flatten(), from, from + Duration::from_millis(10));
+            assert_eq!(seen.silent().0, expected, "{second}");
+        }
+    }
+
+    #[test]
+    fn who_was_away_declares_nobody_dead() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let mut rhythm =
-            Rhythm { since: start, last: start, ..Rhythm::new(Duration::from_secs(2), Duration::from_secs(6)) };
+        let mut gaps =
+            BeatGaps { since: start, last: start, ..BeatGaps::new(Duration::from_secs(2), Duration::from_secs(6)) };
         for (beat, expected) in [
             (2, false),
             (4, false),
@@ -386,9 +483,9 @@ mod tests {
             (22, false),
             (24, true),
         ] {
-            rhythm.note_beat(at(beat));
-            assert_eq!(rhythm.may_bury(at(beat)).is_some(), expected, "{beat}");
+            gaps.note_beat(at(beat));
+            assert_eq!(gaps.may_declare_dead(at(beat)).is_some(), expected, "{beat}");
         }
-        assert_eq!(rhythm.may_bury(at(30)), None, "its own last beat is too old");
+        assert_eq!(gaps.may_declare_dead(at(30)), None, "its own last beat is too old");
     }
 }

@@ -28,7 +28,7 @@ use tokio_postgres::{AsyncMessage, Client, Error};
 
 use super::UNBROKEN;
 use super::failure::describe;
-use super::link::{Dialer, Link, silence};
+use super::link::{Dialer, Link, timeout_error};
 use crate::{Hints, TaskNo};
 
 /// Notices are at least so far apart.
@@ -283,7 +283,7 @@ impl Listener {
 
 /// To listen again changes nothing.
 async fn listen(client: &Client) -> Result<(), Error> {
-    timeout(TRY_LIMIT, client.batch_execute("LISTEN sabir")).await.unwrap_or_else(|_| Err(silence()))
+    timeout(TRY_LIMIT, client.batch_execute("LISTEN sabir")).await.unwrap_or_else(|_| Err(timeout_error()))
 }
 
 /// A task that ends when nobody is interested any more.

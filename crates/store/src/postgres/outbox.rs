@@ -11,7 +11,7 @@ use crate::damage::Damage;
 use crate::{Delivery, DeliveryKind, Due, Failure, GivenUpNo, StoreError, TaskNo, WebhookNo};
 
 use super::connections::Connections;
-use super::rows::{self, last_seq, value, without_nul};
+use super::rows::{self, value, without_nul};
 use super::webhooks::{webhook, webhook_columns};
 
 /// What a change did.
@@ -146,16 +146,6 @@ enum Advanced {
     StillDue,
 }
 
-impl Advanced {
-    fn of(row: Option<Row>) -> Self {
-        match row.map(|row| row.get(0)) {
-            None => Advanced::Nothing,
-            Some(false) => Advanced::Idle,
-            Some(true) => Advanced::StillDue,
-        }
-    }
-}
-
 /// What is handled of what a webhook had to send.
 enum Progress {
     Sent(Seq),
@@ -165,42 +155,7 @@ enum Progress {
     GivenUp(Seq, String),
 }
 
-/// A webhook that has something to send, of this node; without a node, of any. The lock of the task keeps appends away until
-/// the end of the transaction.
-const LOCK: &str = "SELECT tasks.no FROM webhooks JOIN tasks ON tasks.no = webhooks.no
-    WHERE webhooks.number = $1 AND webhooks.due IS NOT NULL AND ($2::bigint IS NULL OR webhooks.node = $2)
-    FOR NO KEY UPDATE OF tasks";
-
-/// $4 is the last event that is handled, null for the last of the log. What was appended meanwhile is due at once.
-const ADVANCE: &str = concat!(
-    "UPDATE webhooks SET sent = greatest(webhooks.sent, coalesce($4::bigint, log.last)),
-         due = CASE WHEN log.last > $4::bigint THEN $5::bigint END, attempts = 0, failing_since = NULL, reason = NULL
-     FROM (SELECT ",
-    last_seq!(),
-    " AS last FROM tasks WHERE tasks.no = $3) AS log
-     WHERE webhooks.number = $1 AND webhooks.due IS NOT NULL AND ($2::bigint IS NULL OR webhooks.node = $2)
-     RETURNING webhooks.due IS NOT NULL"
-);
-
-/// The same for an event that is given up: it fails until something is delivered.
-const GIVE_UP: &str = concat!(
-    "WITH failed AS (
-         SELECT number, no, id, attempts FROM webhooks
-         WHERE number = $1 AND due IS NOT NULL AND ($2::bigint IS NULL OR node = $2) FOR UPDATE),
-     kept AS (
-         INSERT INTO given_up (no, id, event, attempts, reason, time)
-         SELECT no, id, $4::bigint, attempts + 1, $6::text, $5::bigint FROM failed)
-     UPDATE webhooks SET sent = greatest(webhooks.sent, $4::bigint),
-         due = CASE WHEN log.last > $4::bigint THEN $5::bigint END, attempts = 0,
-         failing_since = coalesce(webhooks.failing_since, $5::bigint), reason = $6::text
-     FROM failed, (SELECT ",
-    last_seq!(),
-    " AS last FROM tasks WHERE tasks.no = $3) AS log
-     WHERE webhooks.number = failed.number RETURNING webhooks.due IS NOT NULL"
-);
-
-/// Without the lock of the task, an event that is stored between the look at the end of the log and the change would find the
-/// webhook due, and then the change would make it idle. Returns whether there was such a delivery.
+/// Returns what became of the webhook. Without a node, it may be that of any.
 async fn advance(
     db: &Connections,
     node: Option<i64>,
@@ -209,31 +164,18 @@ async fn advance(
     now: Timestamp,
 ) -> Result<Advanced, StoreError> {
     let Some(number) = rows::number(webhook) else { return Ok(Advanced::Nothing) };
-    let now = now.as_millis();
-    let tx = db.begin().await?;
-    let advanced = match tx.query_opt(LOCK, &[&number, &node]).await? {
-        None => Advanced::Nothing,
-        Some(row) => {
-            let no: i64 = row.get(0);
-            match progress {
-                Progress::Sent(sent) => {
-                    let values: [&(dyn ToSql + Sync); 5] = [&number, &node, &no, &Some(event_number(sent)), &now];
-                    Advanced::of(tx.query_opt(ADVANCE, &values).await?)
-                }
-                Progress::All => {
-                    let values: [&(dyn ToSql + Sync); 5] = [&number, &node, &no, &None::<i64>, &now];
-                    Advanced::of(tx.query_opt(ADVANCE, &values).await?)
-                }
-                Progress::GivenUp(event, reason) => {
-                    let reason = without_nul(&reason);
-                    let values: [&(dyn ToSql + Sync); 6] = [&number, &node, &no, &event_number(event), &now, &reason];
-                    Advanced::of(tx.query_opt(GIVE_UP, &values).await?)
-                }
-            }
-        }
+    let (handled, reason) = match &progress {
+        Progress::Sent(sent) => (Some(event_number(*sent)), None),
+        Progress::All => (None, None),
+        Progress::GivenUp(event, reason) => (Some(event_number(*event)), Some(without_nul(reason))),
     };
-    tx.commit().await?;
-    Ok(advanced)
+    let advance = "SELECT advance_webhook_1($1, $2, $3, $4, $5)";
+    let rows = db.query_alone(advance, &[&node, &number, &handled, &reason, &now.as_millis()]).await?;
+    Ok(match rows.first().and_then(|row| row.get::<_, Option<bool>>(0)) {
+        None => Advanced::Nothing,
+        Some(false) => Advanced::Idle,
+        Some(true) => Advanced::StillDue,
+    })
 }
 
 fn event_number(event: Seq) -> i64 {

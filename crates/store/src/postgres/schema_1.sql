@@ -203,6 +203,10 @@ CREATE TABLE probe (no int PRIMARY KEY, body bytea NOT NULL);
 -- end, and a new task is looked for only where its rows could not tell. Plans are made once, when tables may be empty, and kept:
 -- without enable_seqscan = off they would read tables whole that have grown since.
 --
+-- The transaction that has locked a task may be that of a frozen node, so nobody waits for it: the append gets 5, its neighbours are
+-- stored, and its writer sends it again. Other locks, such as that of a key, are waited for until lock_timeout; then nothing
+-- of the group is stored, and its writer sends each append alone.
+--
 -- | result | meaning                                                              | detail            |
 -- |--------|----------------------------------------------------------------------|-------------------|
 -- | 0      | stored                                                               |                   |
@@ -210,6 +214,7 @@ CREATE TABLE probe (no int PRIMARY KEY, body bytea NOT NULL);
 -- | 2      | a task with this id, key or digest exists                            | the id of the task |
 -- | 3      | another node owns the task                                           | the name of the node |
 -- | 4      | the context has a run, or the agent has as many runs as it may have  | the id of the task, or null |
+-- | 5      | not stored: another transaction has locked the row of the task       |                   |
 -- | -1     | the last row                                                         |                   |
 CREATE FUNCTION append_1(
     my_node bigint, my_name text, my_writer smallint,
@@ -237,10 +242,11 @@ CREATE FUNCTION append_1(
     -- 6: key (party: its sender's), 7: cancel requested, 8: attempts, 9: webhook (text: JSON), 10: audit (text: JSON),
     -- 11: forwarded call is done, 12: digest of a message in flight
     side_of int[], side_kind smallint[], side_number bigint[], side_party int[], side_text text[], side_body bytea[],
-    my_time bigint                 -- now, by the clock of the node
+    my_time bigint,                -- now, by the clock of the node
+    waits_briefly boolean          -- an append of this group may have to wait for a lock
 ) RETURNS TABLE (result smallint, task_no bigint, new_epoch bigint, taken_bytes bigint, is_due boolean, wakes_left boolean,
     detail text)
-LANGUAGE plpgsql SET enable_seqscan = off AS $$
+LANGUAGE plpgsql SET enable_seqscan = off SET lock_timeout = '2s' AS $$
 DECLARE
     a record;
     side record;
@@ -266,6 +272,9 @@ DECLARE
     tally_state smallint[] := '{}';
     tally_by int[] := '{}';
 BEGIN
+    IF waits_briefly THEN
+        PERFORM set_config('lock_timeout', '100ms', true);
+    END IF;
     -- The locks of no_free_run_1, all at once and in the same order on all nodes, so that no two wait for each other.
     IF array_remove(most_runs, NULL) <> '{}' THEN
         PERFORM pg_advisory_xact_lock(counted.lock) FROM (
@@ -402,9 +411,10 @@ BEGIN
             END IF;
             tally_party := tally_party || a.party; tally_state := tally_state || a.state; tally_by := tally_by || 1;
         ELSE
-            SELECT tasks.* INTO row_before FROM tasks WHERE no = a.number FOR NO KEY UPDATE;
+            SELECT tasks.* INTO row_before FROM tasks WHERE no = a.number FOR NO KEY UPDATE SKIP LOCKED;
             IF NOT FOUND THEN
-                result := 1; RETURN NEXT; CONTINUE;
+                result := CASE WHEN EXISTS (SELECT FROM tasks WHERE no = a.number) THEN 5 ELSE 1 END;
+                RETURN NEXT; CONTINUE;
             END IF;
             -- An append with an unknown outcome is sent again. If another node has taken the task since, this one owns nothing.
             IF row_before.last_append = a.id THEN
@@ -414,8 +424,10 @@ BEGIN
                 RETURN NEXT; CONTINUE;
             END IF;
             IF a.epoch IS NULL THEN
-                -- Whoever drives a task that was left meanwhile must know its inbox.
-                IF row_before.is_left AND a.then_what = 0 THEN
+                -- Whoever drives a task, or begins a run of it, must know its inbox: not if it was left meanwhile, and not if
+                -- this node has just claimed it for that inbox.
+                IF (a.then_what = 0 OR a.begins_run) AND (row_before.is_left OR (row_before.node = my_node
+                    AND EXISTS (SELECT FROM inbox WHERE inbox.no = a.number))) THEN
                     result := 1; RETURN NEXT; CONTINUE;
                 END IF;
                 IF row_before.node IS NOT NULL AND row_before.node <> my_node THEN
@@ -724,4 +736,105 @@ BEGIN
         WHERE busy.has_begun AND busy.no IS DISTINCT FROM own_no;
     RETURN CASE WHEN runs >= most THEN other END;
 END;
+$$;
+
+-- The functions for webhooks hold the lock of the task's row, as an append does. So no append comes between a look at the end of the
+-- log and a change that depends on it, and nobody waits for webhooks of the same task in another order. They are functions, so that
+-- the lock is held for one statement only, whatever happens to the node. They wait for it for a little longer than a transaction
+-- may be idle (`Connections::begin`).
+
+-- Notes that events were handled. The result says whether there are more to send; null: there was nothing to send, or
+-- another node sends it.
+CREATE FUNCTION advance_webhook_1(
+    my_node bigint,                -- null: whichever node sends to it
+    of_number bigint,
+    handled bigint,                -- the last event that is handled; null: the last of the log
+    give_up_reason text,           -- null: it was delivered, or it is discarded
+    my_time bigint
+) RETURNS boolean LANGUAGE plpgsql SET enable_seqscan = off SET lock_timeout = '8s' AS $$
+DECLARE
+    of_no bigint;
+    last_event bigint;
+    hook webhooks%ROWTYPE;
+BEGIN
+    SELECT tasks.no INTO of_no FROM webhooks JOIN tasks ON tasks.no = webhooks.no
+        WHERE webhooks.number = of_number AND webhooks.due IS NOT NULL AND (my_node IS NULL OR webhooks.node = my_node)
+        FOR NO KEY UPDATE OF tasks;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    SELECT webhooks.* INTO hook FROM webhooks
+        WHERE webhooks.number = of_number AND webhooks.due IS NOT NULL AND (my_node IS NULL OR webhooks.node = my_node)
+        FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    last_event := last_event_1(of_no);
+    IF give_up_reason IS NOT NULL THEN
+        INSERT INTO given_up (no, id, event, attempts, reason, time)
+            VALUES (hook.no, hook.id, handled, hook.attempts + 1, give_up_reason, my_time);
+    END IF;
+    -- What was appended meanwhile is due at once. After an event that was given up, the webhook fails until something is delivered.
+    UPDATE webhooks SET sent = greatest(hook.sent, coalesce(handled, last_event)),
+        due = CASE WHEN last_event > handled THEN my_time END, attempts = 0, reason = give_up_reason,
+        failing_since = CASE WHEN give_up_reason IS NOT NULL THEN coalesce(hook.failing_since, my_time) END
+        WHERE webhooks.number = of_number;
+    RETURN coalesce(last_event > handled, false);
+END;
+$$;
+
+-- Sets a webhook, or replaces the one with this id. The result is 0: there is no such task; 1: it has too many; 2: set;
+-- 3: set, and something is due. The number is a new one, so that the outcome of a delivery to the old URL is not taken for
+-- one to this.
+CREATE FUNCTION set_webhook_1(
+    my_node bigint, of_no bigint, new_id text, new_url text, new_receiver text, new_secrets bytea, new_dialect smallint,
+    new_all_events boolean, most bigint, my_time bigint
+) RETURNS int LANGUAGE plpgsql SET enable_seqscan = off SET lock_timeout = '8s' AS $$
+DECLARE
+    of_state smallint;
+    last_event bigint;
+    new_sent bigint;
+    new_due bigint;
+    old webhooks%ROWTYPE;
+BEGIN
+    SELECT tasks.state INTO of_state FROM tasks WHERE tasks.no = of_no FOR NO KEY UPDATE;
+    IF NOT FOUND THEN
+        RETURN 0;
+    END IF;
+    last_event := last_event_1(of_no);
+    DELETE FROM webhooks WHERE webhooks.no = of_no AND webhooks.id = new_id RETURNING * INTO old;
+    IF old.due IS NOT NULL THEN
+        -- What the old URL has not got goes to the new one.
+        new_sent := old.sent;
+        new_due := my_time;
+    ELSIF old.number IS NULL AND (SELECT count(*) FROM webhooks WHERE webhooks.no = of_no) >= most THEN
+        RETURN 1;
+    ELSIF of_state >= 4 THEN
+        new_sent := greatest(last_event - 1, 0);
+        new_due := my_time;
+    ELSE
+        new_sent := last_event;
+    END IF;
+    INSERT INTO webhooks (no, id, url, receiver, secrets, dialect, all_events, sent, due, node)
+        VALUES (of_no, new_id, new_url, new_receiver, new_secrets, new_dialect, new_all_events, new_sent, new_due,
+            CASE WHEN new_due IS NOT NULL THEN my_node END);
+    RETURN CASE WHEN new_due IS NULL THEN 2 ELSE 3 END;
+END;
+$$;
+
+-- Removes one webhook of a task, or all, with everything that is to be sent to it or was given up.
+CREATE FUNCTION remove_webhooks_1(of_no bigint, of_id text) RETURNS void
+LANGUAGE plpgsql SET enable_seqscan = off SET lock_timeout = '8s' AS $$
+BEGIN
+    PERFORM FROM tasks WHERE tasks.no = of_no FOR NO KEY UPDATE;
+    DELETE FROM given_up WHERE given_up.no = of_no AND (of_id IS NULL OR given_up.id = of_id);
+    DELETE FROM webhooks WHERE webhooks.no = of_no AND (of_id IS NULL OR webhooks.id = of_id);
+END;
+$$;
+
+-- The number of the last event of a task.
+CREATE FUNCTION last_event_1(of_no bigint) RETURNS bigint LANGUAGE sql AS $$
+    SELECT coalesce(tasks.in_row::bigint,
+        (SELECT events.seq FROM events WHERE events.no = tasks.no ORDER BY events.seq DESC LIMIT 1), 0)
+    FROM tasks WHERE tasks.no = of_no
 $$;

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::UNBROKEN;
-use super::claims::{Claimer, UnreadClaims};
+use super::claims::{Claimer, UnreadClaims, UnreadableTasks};
 use super::connections::Connections;
 use super::link::{Dialer, LONG_LIMIT, Link};
 use super::migrate::{self, open_error};
@@ -70,6 +70,7 @@ pub(super) struct Inner {
     /// Empty: nobody wants to know how long commits take.
     pub metrics: OnceLock<StoreMetrics>,
     unread_claims: Mutex<UnreadClaims>,
+    unreadable: Mutex<UnreadableTasks>,
     /// The number of the next call that is forwarded.
     next_forward: AtomicU64,
 }
@@ -138,6 +139,7 @@ impl PostgresStore {
             home_timeout: settings.home_timeout,
             metrics: OnceLock::new(),
             unread_claims: Mutex::default(),
+            unreadable: Mutex::default(),
             next_forward: AtomicU64::new(first_id as u64),
         });
         let (appends, queues) = Writers::new(settings.writers, first_id);
@@ -244,8 +246,9 @@ async fn write_audit(inner: Arc<Inner>, mut entries: mpsc::UnboundedReceiver<Aud
 
 impl Inner {
     fn claimer(&self) -> Claimer<'_> {
-        let Inner { db, parties, damages, node, notices, due, home_timeout, unread_claims: unread, .. } = self;
-        Claimer { db, parties, damages, node, notices, due, home_timeout: *home_timeout, unread }
+        let Inner { db, parties, damages, node, notices, due, home_timeout, unread_claims, unreadable, .. } = self;
+        let (home_timeout, unread) = (*home_timeout, unread_claims);
+        Claimer { db, parties, damages, node, notices, due, home_timeout, unread, unreadable }
     }
 
     fn signal_if(&self, is_due: bool) {
@@ -431,8 +434,8 @@ impl Store for PostgresStore {
 
     fn check(&self) -> StoreFuture<'_, ()> {
         self.read(move |inner| async move {
-            let silence = || StoreError::Failed(format!("Postgres does not answer within {CHECK_LIMIT:?}").into());
-            timeout(CHECK_LIMIT, inner.probe()).await.unwrap_or_else(|_| Err(silence()))
+            let no_answer = || StoreError::Failed(format!("Postgres does not answer within {CHECK_LIMIT:?}").into());
+            timeout(CHECK_LIMIT, inner.probe()).await.unwrap_or_else(|_| Err(no_answer()))
         })
     }
 

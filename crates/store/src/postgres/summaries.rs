@@ -42,13 +42,18 @@ pub(super) async fn summaries(
     query: &SummaryQuery,
 ) -> Result<SummaryPage, StoreError> {
     let wanted = query.limit.min(PAGE);
-    let rows = match (&query.context, &query.id_prefix) {
-        (None, None) => by_time(db, query, wanted).await?,
+    if let Some(prefix) = query.limited_prefix()
+        && more_have_prefix(db, prefix, query.end_of_prefix(), query.most_with_prefix).await?
+    {
+        return Ok(SummaryPage::of_too_many());
+    }
+    let rows = match (&query.context, &query.id, &query.id_prefix) {
+        (None, None, None) => by_time(db, query, wanted).await?,
         _ => by_name(db, query, wanted).await?,
     };
     let mut stored = readable(&rows, damages, stored_summary);
     let more = cut(&mut stored, wanted);
-    let (mut page, mut left) = (SummaryPage { tasks: Vec::new(), more }, query.max_bytes);
+    let (mut page, mut left) = (SummaryPage { more, ..SummaryPage::default() }, query.max_bytes);
     for summary in completed(db, damages, stored).await? {
         if !take(&mut page, &mut left, summary) {
             return Ok(page);
@@ -263,6 +268,22 @@ async fn by_time(db: &Connections, query: &SummaryQuery, wanted: usize) -> Resul
     db.query(BY_TIME, &params).await
 }
 
+/// The order makes Postgres read the index, which ends at the limit, and not the table.
+const IDS_WITH_PREFIX: &str = "SELECT count(*) FROM (SELECT tasks.id FROM tasks
+    WHERE tasks.id >= $1::text AND ($2::text IS NULL OR tasks.id < $2) ORDER BY tasks.id LIMIT $3::bigint) AS found";
+
+/// Whether more tasks than this have an id with the prefix.
+async fn more_have_prefix(
+    db: &Connections,
+    prefix: &str,
+    end: Option<String>,
+    most: usize,
+) -> Result<bool, StoreError> {
+    let most = rows::limit(most);
+    let row = db.query_opt(IDS_WITH_PREFIX, &[&prefix, &end, &most.saturating_add(1)]).await?;
+    Ok(row.is_some_and(|row| row.get::<_, i64>(0) > most))
+}
+
 macro_rules! by_name {
     ($name:literal) => {
         concat!(
@@ -281,10 +302,14 @@ macro_rules! by_name {
 
 const IN_CONTEXT: &str = by_name!("tasks.context = $1::text AND tasks.id >= $2::text");
 const WITH_PREFIX: &str = by_name!("$1::text IS NULL AND tasks.id >= $2::text");
+const WITH_ID: &str = by_name!("($1::text IS NULL OR tasks.context = $1) AND tasks.id = $2::text");
 
 async fn by_name(db: &Connections, query: &SummaryQuery, wanted: usize) -> Result<Vec<Row>, StoreError> {
     let context = query.context.as_ref().map(|context| context.as_str());
-    let (prefix, end) = (query.id_prefix.as_deref().unwrap_or_default(), query.end_of_prefix());
+    let (id, end) = match &query.id {
+        Some(id) => (id.as_str(), None),
+        None => (query.id_prefix.as_deref().unwrap_or_default(), query.end_of_prefix()),
+    };
     let owner = query.owner.as_ref().map(|owner| owner.as_key().as_bytes());
     let agent = query.agent.as_ref().map(AgentId::as_str);
     let states: Option<Vec<i16>> = query.states.as_ref().map(|states| states.iter().copied().map(state_code).collect());
@@ -295,9 +320,13 @@ async fn by_name(db: &Connections, query: &SummaryQuery, wanted: usize) -> Resul
     let number = from.map(|from| i64::try_from(from.number.unwrap_or(0)).unwrap_or(i64::MAX));
     let at_agent = from.map(|from| from.agent.as_str());
     let limit = rows::limit(wanted).saturating_add(1);
-    let sql = if context.is_some() { IN_CONTEXT } else { WITH_PREFIX };
+    let sql = match (&query.id, context) {
+        (Some(_), _) => WITH_ID,
+        (None, Some(_)) => IN_CONTEXT,
+        (None, None) => WITH_PREFIX,
+    };
     let params: [&(dyn ToSql + Sync); 13] =
-        [&context, &prefix, &end, &owner, &agent, &states, &since, &before, &time, &task, &at_agent, &number, &limit];
+        [&context, &id, &end, &owner, &agent, &states, &since, &before, &time, &task, &at_agent, &number, &limit];
     db.query(sql, &params).await
 }
 

@@ -1,16 +1,17 @@
 //! The webhooks of a task: what is set, replaced and removed.
 //!
-//! Whoever changes webhooks of a task holds the lock of its row, like an append does. So no append comes between a look at the
-//! end of the log and a change that depends on it, and nobody waits for webhooks of the same task in another order.
+//! Changes are functions of the database (`schema_1.sql`): they hold the lock of the task's row, like an append does, and a node that
+//! freezes must not keep it.
 
 use sabir_model::{PushConfigId, Timestamp};
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 use crate::damage::Damage;
 use crate::{MAX_WEBHOOKS, StoreError, TaskNo, Webhook, WebhookEvents, WebhookSet};
 
-use super::connections::{Connections, OwnTransaction};
-use super::rows::{self, dialect, last_seq, value};
+use super::connections::Connections;
+use super::rows::{self, dialect, value};
 
 /// The columns that `webhook` reads. Others may follow them.
 macro_rules! webhook_columns {
@@ -40,13 +41,7 @@ pub(super) fn webhook(row: &Row) -> Result<Webhook, Damage> {
     })
 }
 
-/// The end of the log of a task, how many webhooks it has, and what is left to send of the one with the id.
-const BEFORE: &str = concat!(
-    "SELECT tasks.state, ",
-    last_seq!(),
-    ", (SELECT count(*) FROM webhooks WHERE webhooks.no = tasks.no), webhooks.sent, webhooks.due
-      FROM tasks LEFT JOIN webhooks ON webhooks.no = tasks.no AND webhooks.id = $2 WHERE tasks.no = $1"
-);
+const SET: &str = "SELECT set_webhook_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
 
 /// Returns as well whether something became due at this node.
 pub(super) async fn set(
@@ -57,56 +52,24 @@ pub(super) async fn set(
     now: Timestamp,
 ) -> Result<(WebhookSet, bool), StoreError> {
     let Some(no) = rows::number(task.0) else { return Ok((WebhookSet::NoTask, false)) };
-    let tx = db.begin().await?;
-    let is_there = lock_task(&tx, no).await?;
-    let before = if is_there { tx.query_opt(BEFORE, &[&no, &webhook.id.as_str()]).await? } else { None };
-    let Some(before) = before else {
-        tx.commit().await?;
-        return Ok((WebhookSet::NoTask, false));
-    };
-    let (state, last, count): (i16, i64, i64) = (before.get(0), before.get(1), before.get(2));
-    let (old_sent, old_due): (Option<i64>, Option<i64>) = (before.get(3), before.get(4));
-    if old_sent.is_none() && count >= MAX_WEBHOOKS as i64 {
-        tx.commit().await?;
-        return Ok((WebhookSet::TooMany, false));
-    }
-    let (sent, due) = match (old_sent, old_due) {
-        // What the old URL has not got goes to the new one.
-        (Some(sent), Some(_)) => (sent, Some(now)),
-        _ if state >= 4 => ((last - 1).max(0), Some(now)),
-        _ => (last, None),
-    };
     let Webhook { id, url, receiver, secrets, dialect, events } = webhook;
-    if old_sent.is_some() {
-        tx.execute("DELETE FROM webhooks WHERE no = $1 AND id = $2", &[&no, &id.as_str()]).await?;
-    }
-    // The number is a new one, so that the outcome of a delivery to the old URL is not taken for one to this.
-    let insert = "INSERT INTO webhooks (no, id, url, receiver, secrets, dialect, all_events, sent, due, node)
-        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
     let (dialect, all_events) = (i16::from(dialect.0), *events == WebhookEvents::All);
-    let (due, node) = (due.map(Timestamp::as_millis), due.map(|_| node));
-    tx.execute(insert, &[&no, &id.as_str(), url, receiver, secrets, &dialect, &all_events, &sent, &due, &node]).await?;
-    tx.commit().await?;
-    Ok((WebhookSet::Done, due.is_some()))
+    let (most, now) = (MAX_WEBHOOKS as i64, now.as_millis());
+    let values: [&(dyn ToSql + Sync); 10] =
+        [&node, &no, &id.as_str(), url, receiver, secrets, &dialect, &all_events, &most, &now];
+    let result = db.query_alone(SET, &values).await?;
+    match result.first().map(|row| row.get::<_, i32>(0)) {
+        Some(0) => Ok((WebhookSet::NoTask, false)),
+        Some(1) => Ok((WebhookSet::TooMany, false)),
+        Some(2) => Ok((WebhookSet::Done, false)),
+        Some(3) => Ok((WebhookSet::Done, true)),
+        other => Err(StoreError::Failed(format!("the database returned {other:?} for a webhook").into())),
+    }
 }
 
 /// Removes one webhook of a task, or all, with everything that is to be sent to it or was given up.
 pub(super) async fn remove(db: &Connections, task: TaskNo, id: Option<&PushConfigId>) -> Result<(), StoreError> {
     let Some(no) = rows::number(task.0) else { return Ok(()) };
-    let id = id.map(PushConfigId::as_str);
-    let tx = db.begin().await?;
-    lock_task(&tx, no).await?;
-    for sql in [
-        "DELETE FROM given_up WHERE no = $1 AND ($2::text IS NULL OR id = $2::text)",
-        "DELETE FROM webhooks WHERE no = $1 AND ($2::text IS NULL OR id = $2::text)",
-    ] {
-        tx.execute(sql, &[&no, &id]).await?;
-    }
-    tx.commit().await
-}
-
-/// Waits for appends to the task, and keeps later ones waiting until the end of the transaction. Statements behind it see
-/// what those appends have stored. Returns whether there is such a task.
-async fn lock_task(tx: &OwnTransaction<'_>, no: i64) -> Result<bool, StoreError> {
-    Ok(tx.query_opt("SELECT no FROM tasks WHERE no = $1 FOR NO KEY UPDATE", &[&no]).await?.is_some())
+    db.query_alone("SELECT remove_webhooks_1($1, $2)", &[&no, &id.map(PushConfigId::as_str)]).await?;
+    Ok(())
 }

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use rusqlite::Connection;
 use sabir_model::State;
 use sabir_store::backup::{BackupReader, BackupRow, BackupScanner, BackupStream};
 use sabir_store::transfer::{ExportTasks, TransferredTask};
 use sabir_store::{
-    AuditAction, AuditEntry, AuditLog, Durability, PostgresSettings, PostgresStore, SideRow, SqliteStore, Store,
+    AuditAction, AuditEntry, AuditLog, Durability, PostgresSettings, PostgresStore, SideRow, SqlitePlace, SqliteStore,
+    Store,
 };
 use sabir_testkit::postgres::{Postgres, report_skipped};
 use sabir_testkit::store_contract::fixture::*;
@@ -163,4 +165,34 @@ async fn every_missing_or_changed_byte_is_noticed() {
     let broken_off = [&whole[..header], &BackupStream::broken_off("the disk is gone")].concat();
     let told = scan(&broken_off, 100).unwrap_err();
     assert_eq!(told, "it is not complete: the server stopped writing it: the disk is gone");
+}
+
+/// What a restore does at its end, while another program has the old database open.
+#[tokio::test]
+async fn a_log_that_another_program_keeps_open_is_not_torn_from_its_database() {
+    for is_reading in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("sabir.db");
+        drop(SqliteStore::open(&path, Durability::Process).unwrap());
+        let (reader, writer) = (Connection::open(&path).unwrap(), Connection::open(&path).unwrap());
+        let tables = "SELECT count(*) FROM sqlite_schema";
+        let count = |conn: &Connection| conn.query_row(tables, (), |row| row.get::<_, i64>(0)).unwrap();
+        let before = count(&reader);
+        if is_reading {
+            reader.execute_batch("BEGIN").unwrap();
+            assert_eq!(count(&reader), before);
+        }
+        writer.execute_batch("CREATE TABLE newest (x)").unwrap();
+        drop(writer);
+        let new = folder.path().join("new.db");
+        drop(SqliteStore::open(&new, Durability::Process).unwrap());
+
+        let error = SqlitePlace::take(&path).unwrap().put(&new).unwrap_err().to_string();
+        assert!(error.contains("another program has the database open"), "{is_reading}: {error}");
+        drop(reader);
+        assert_eq!(count(&Connection::open(&path).unwrap()), before + 1, "{is_reading}");
+        let kept = SqlitePlace::take(&path).unwrap().put(&new).unwrap().unwrap();
+        assert_eq!(count(&Connection::open(&path).unwrap()), before, "{is_reading}");
+        assert_eq!(count(&Connection::open(kept).unwrap()), before + 1, "{is_reading}");
+    }
 }

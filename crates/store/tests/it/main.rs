@@ -14,6 +14,8 @@ mod postgres_cluster;
 mod postgres_contract;
 mod postgres_deliveries;
 mod postgres_frozen;
+mod postgres_inbox;
+mod postgres_locks;
 mod postgres_own_server;
 mod postgres_restart;
 mod postgres_server;

@@ -6,11 +6,10 @@ use std::time::SystemTime;
 use sabir_model::{Birth, PushConfigId, State, Timestamp};
 use sabir_store::{Cluster, DeliveryKind, Outbox, Retention, Store, TaskNo, Webhook, WebhookEvents};
 use sabir_testkit::store_contract::fixture::*;
-use tokio_postgres::NoTls;
 
 use crate::postgres_cluster::claiming;
 use crate::postgres_contract::open_postgres;
-use crate::postgres_server::{execute, new_database};
+use crate::postgres_server::{LOCK_WAITERS, connect, execute, new_database, until};
 
 fn webhook() -> Webhook {
     Webhook {
@@ -81,8 +80,7 @@ async fn no_event_is_lost_between_an_append_and_a_delivery() {
     push(store.as_ref(), no, 2, &[status(State::Working, 3)]).await.unwrap();
     let due = store.due("https://a", at(9), 9).await.unwrap().remove(0);
 
-    let (appending, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
-    let connection = tokio::spawn(connection);
+    let appending = connect(&url).await;
     let append =
         "BEGIN; SELECT FROM tasks FOR NO KEY UPDATE; INSERT INTO events SELECT no, 4, body FROM events WHERE seq = 3";
     appending.batch_execute(append).await.unwrap();
@@ -90,14 +88,12 @@ async fn no_event_is_lost_between_an_append_and_a_delivery() {
         let store = store.clone();
         async move { store.delivered(due.webhook, 3, at(5)).await }
     });
-    let waits = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    while !delivering.is_finished() && execute(&url, waits) == "0" {}
+    let waits = || delivering.is_finished() || execute(&url, LOCK_WAITERS) != "0";
+    until(async || waits().then_some(())).await;
     appending.batch_execute("COMMIT").await.unwrap();
     assert!(delivering.await.unwrap().unwrap());
     let rest = store.due("https://a", at(9), 9).await.unwrap();
     assert_eq!(rest.iter().map(|due| (due.sent, due.due)).collect::<Vec<_>>(), [(3, at(5))]);
-    drop(appending);
-    connection.await.unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -53,6 +53,9 @@ pub async fn summaries_have_the_order_and_the_filters_of_lists(store: &dyn Store
             ..all.clone()
         },
         SummaryQuery { id_prefix: Some("T".to_owned()), ..all.clone() },
+        SummaryQuery { id: Some(task("t3")), ..all.clone() },
+        SummaryQuery { id: Some(task("t3")), context: Some(context("c2")), owner: Some(owner("bob")), ..all.clone() },
+        SummaryQuery { id: Some(task("t")), ..all.clone() },
     ] {
         let expected: Vec<TaskNo> = whole
             .tasks
@@ -65,6 +68,7 @@ pub async fn summaries_have_the_order_and_the_filters_of_lists(store: &dyn Store
                     && query.context.as_ref().is_none_or(|context| row.context == *context)
                     && query.since.is_none_or(|since| row.time >= since)
                     && query.before.is_none_or(|before| row.time < before)
+                    && query.id.as_ref().is_none_or(|id| row.task == *id)
                     && query.id_prefix.as_ref().is_none_or(|prefix| row.task.as_str().starts_with(prefix.as_str()))
             })
             .map(|task| task.row.no)
@@ -81,6 +85,27 @@ pub async fn summaries_have_the_order_and_the_filters_of_lists(store: &dyn Store
                 }
             }
             assert_eq!(numbers, expected, "{query:?} by {limit}");
+        }
+    }
+    a_prefix_of_too_many_tasks_finds_none(store).await;
+}
+
+/// Of sixty tasks, eight have the id `t3`, and four the id `t7`.
+async fn a_prefix_of_too_many_tasks_finds_none(store: &dyn Store) {
+    for (prefix, most, expected) in
+        [("t3", 8, 8), ("t3", 7, 0), ("t", 60, 60), ("t", 59, 0), ("t7", 4, 4), ("t8", 0, 0)]
+    {
+        let query = SummaryQuery { id_prefix: Some(prefix.to_owned()), most_with_prefix: most, ..SummaryQuery::all() };
+        let page = summaries(store, query.clone()).await;
+        assert_eq!((page.tasks.len(), page.too_many), (expected, expected == 0 && prefix != "t8"), "{prefix} {most}");
+        // Other filters make no difference, unless they find the tasks by themselves.
+        let of_bob = summaries(store, SummaryQuery { owner: Some(owner("bob")), ..query.clone() }).await;
+        assert_eq!(of_bob.too_many, page.too_many, "{prefix} {most}");
+        for named in [
+            SummaryQuery { context: Some(context("c2")), ..query.clone() },
+            SummaryQuery { id: Some(task(prefix)), ..query.clone() },
+        ] {
+            assert!(!summaries(store, named).await.too_many, "{prefix} {most}");
         }
     }
 }

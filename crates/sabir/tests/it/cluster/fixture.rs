@@ -24,6 +24,13 @@ pub struct ClusterFixture {
 
 pub const DEMO: &str = "[[agent]]\nid = \"demo\"\nkind = \"demo\"\n";
 
+/// For what happens at all, however busy the machine is.
+pub const LIMIT: Duration = Duration::from_secs(60);
+
+/// Lines of the section `cluster` for tests that kill a node. With a shorter grace time, a busy machine would also take live nodes
+/// for dead.
+pub const SHORT_GRACE: &str = "beat = \"500ms\"\ngrace = \"3s\"";
+
 impl ClusterFixture {
     /// Nodes with the demo agent, on the Postgres that all tests of this process share. `None`: there is no Postgres here.
     pub fn demo(nodes: usize) -> Option<Self> {
@@ -125,7 +132,7 @@ impl ClusterFixture {
     pub fn until_state(&self, node: usize, task: &str, state: &str) -> Duration {
         let began = Instant::now();
         let mut last = String::new();
-        while began.elapsed() < Duration::from_secs(30) {
+        while began.elapsed() < LIMIT {
             last = self.state(node, task);
             if last == state {
                 return began.elapsed();
@@ -133,6 +140,30 @@ impl ClusterFixture {
             std::thread::sleep(Duration::from_millis(20));
         }
         panic!("{task} is {last}, not {state}: {}", self.rpc(node, "GetTask", json!({"id": task})));
+    }
+
+    /// Cancels a task through any node; returns when its run has stopped.
+    #[track_caller]
+    pub fn cancel(&self, node: usize, task: &str) {
+        let answer = self.rpc(node, "CancelTask", json!({"id": task}));
+        assert_eq!(answer["result"]["status"]["state"], "TASK_STATE_CANCELED", "{answer}");
+    }
+
+    /// How many tasks are in a state at one moment.
+    pub fn total(&self, node: usize, state: &str) -> u64 {
+        let answer = self.rpc(node, "ListTasks", json!({"status": state}));
+        answer["result"]["totalSize"].as_u64().unwrap_or_else(|| panic!("{answer}"))
+    }
+
+    /// Waits until a task works for the second time: another node has taken it over and runs it again.
+    pub fn until_works_again(&self, node: usize, task: &str) {
+        let mut events = self.subscribe(node, task, Some(0));
+        events.give_up_after(LIMIT);
+        let mut runs = 0;
+        while runs < 2 {
+            let frame = events.next_frame().unwrap().unwrap_or_else(|| panic!("{task} is over after {runs} runs"));
+            runs += usize::from(frame.data.contains("TASK_STATE_WORKING"));
+        }
     }
 
     /// A stream of the events after a number.
@@ -161,6 +192,19 @@ impl ClusterFixture {
         Postgres::shared().expect("the nodes use it").execute(&self.url, sql)
     }
 
+    /// Runs SQL again and again until it prints what is expected.
+    pub fn until_row(&self, what: &str, sql: &str, expected: &str) {
+        let began = Instant::now();
+        loop {
+            let row = self.execute(sql);
+            if row == expected {
+                return;
+            }
+            assert!(began.elapsed() < LIMIT, "waited in vain: {what}: {row:?}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
     pub fn http(&self, node: usize) -> Http {
         self.node(node).http()
     }
@@ -183,6 +227,20 @@ pub fn message(text: &str, mut more: Value) -> Value {
     more
 }
 
+/// Looks again and again until it is so.
+pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < LIMIT, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A frame with its number, to be compared byte for byte.
+pub fn numbered(frame: sse::SseFrame) -> (u64, String) {
+    (frame.id.expect("every frame has a number"), frame.data)
+}
+
 pub fn id_of(task: &Value) -> String {
     task["id"].as_str().unwrap_or_else(|| panic!("{task}")).to_owned()
 }
@@ -196,7 +254,7 @@ pub fn refusal(options: &SabirOptions) -> String {
         if let Some(status) = server.try_wait().unwrap() {
             break status;
         }
-        if began.elapsed() > Duration::from_secs(20) {
+        if began.elapsed() > LIMIT {
             server.kill().unwrap();
             server.wait().unwrap();
             panic!("it runs: {}", fs::read_to_string(&log).unwrap());

@@ -1,7 +1,5 @@
 //! The home of a context: where a program keeps its sessions.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::fixture::{ClusterFixture, id_of, status_text};
@@ -37,8 +35,7 @@ fn later_turns_run_on_the_node_of_the_session() {
     cluster.kill(0);
     let later = json!({"message": {"contextId": "c1"}, "configuration": {"returnImmediately": true}});
     let id = id_of(&cluster.send(1, "and again", later));
-    let took = cluster.until_state(1, &id, "TASK_STATE_FAILED");
-    assert!(took < Duration::from_secs(20), "{took:?}");
+    cluster.until_state(1, &id, "TASK_STATE_FAILED");
     let task = cluster.rpc(1, "GetTask", json!({"id": id}))["result"].clone();
     assert!(status_text(&task).contains("node n0, which is gone"), "{task}");
 }

@@ -3,12 +3,10 @@
 
 use std::fs;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::fixture::{ClusterFixture, DEMO, refusal};
-use crate::program_fixture::wait_for;
+use super::fixture::{ClusterFixture, DEMO, SHORT_GRACE, refusal, until};
 
 #[test]
 fn a_node_name_is_used_once_on_a_machine() {
@@ -23,7 +21,7 @@ fn a_node_name_is_used_once_on_a_machine() {
 #[test]
 fn two_machines_with_one_node_name_are_two_nodes() {
     let toml = format!("[recovery]\nrunning = \"requeue\"\n{DEMO}");
-    let Some(mut cluster) = ClusterFixture::with_cluster(1, &toml, "beat = \"500ms\"\ngrace = \"2s\"") else { return };
+    let Some(mut cluster) = ClusterFixture::with_cluster(1, &toml, SHORT_GRACE) else { return };
     // Another home directory is another machine.
     let home = tempfile::tempdir().unwrap();
     let log = home.path().join("log");
@@ -32,7 +30,7 @@ fn two_machines_with_one_node_name_are_two_nodes() {
     let options = options.variable("HOME", &text).variable("XDG_STATE_HOME", &text).variable("XDG_DATA_HOME", &text);
     cluster.nodes.push(Some(options.start_with(Stdio::from(fs::File::create(&log).unwrap()))));
     let told = |log: &str| log.contains("another node has this name and renews its lease: give each server its own");
-    wait_for("the node tells of its namesake", || told(&fs::read_to_string(&log).unwrap()));
+    until("the node tells of its namesake", || told(&fs::read_to_string(&log).unwrap()));
 
     let members = cluster.node(0).get("/admin/v1/nodes").json();
     let names = |key: &str| -> Vec<Value> {
@@ -42,35 +40,36 @@ fn two_machines_with_one_node_name_are_two_nodes() {
 
     // Each drives its own tasks for longer than a grace time, and neither declares the other dead.
     let (first, second) =
-        (cluster.working(0, "slow 4 first", Value::Null), cluster.working(1, "slow 4 second", Value::Null));
+        (cluster.working(0, "slow 600 first", Value::Null), cluster.working(1, "slow 600 second", Value::Null));
+    let since = cluster.execute("SELECT now()");
+    let renewed = format!("SELECT bool_and(beat > timestamptz '{since}' + interval '4 seconds') FROM nodes");
+    cluster.until_row("both renew their leases", &renewed, "t");
+    assert_eq!(cluster.execute("SELECT count(*) FROM nodes WHERE ended IS NOT NULL"), "0");
     for (node, task) in [(1, &first), (0, &second)] {
-        cluster.until_state(node, task, "TASK_STATE_COMPLETED");
+        // A call for a task of the namesake is forwarded to it.
+        cluster.cancel(node, task);
         let text = cluster.events(node, task, 0);
         let begun = text.iter().filter(|(_, data)| data.contains("TASK_STATE_WORKING")).count();
         assert_eq!(begun, 1, "one run: {text:?}");
     }
-    // A call for a task of the namesake is forwarded to it.
-    let running = cluster.working(0, "slow 60 never", Value::Null);
-    let canceled = cluster.rpc(1, "CancelTask", json!({"id": running}));
-    assert_eq!(canceled["result"]["status"]["state"], "TASK_STATE_CANCELED", "{canceled}");
     // The namesake takes over what is left behind.
-    let lost = cluster.working(0, "slow 0.5 hello", Value::Null);
+    let lost = cluster.working(0, "slow 600 hello", Value::Null);
     cluster.kill(0);
-    let began = Instant::now();
-    cluster.until_state(1, &lost, "TASK_STATE_COMPLETED");
-    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    cluster.until_works_again(1, &lost);
+    cluster.cancel(1, &lost);
 }
 
 #[test]
 fn a_server_that_starts_again_is_not_its_own_namesake() {
-    let Some(mut cluster) = ClusterFixture::with_cluster(1, DEMO, "beat = \"300ms\"\ngrace = \"1s\"") else { return };
+    let short = "beat = \"500ms\"\ngrace = \"1500ms\"";
+    let Some(mut cluster) = ClusterFixture::with_cluster(1, DEMO, short) else { return };
     cluster.kill(0);
     let options = cluster.options("n0");
     let log = options.folder.join("log");
     cluster.nodes[0] = Some(options.start_with(Stdio::from(fs::File::create(&log).unwrap())));
     let nodes = || cluster.node(0).get("/admin/v1/nodes").json()["nodes"].as_array().unwrap().len();
     // It does so only after a whole grace time of its own, in which it has looked for namesakes several times.
-    wait_for("the row of the killed server is ended", || nodes() == 1);
+    until("the row of the killed server is ended", || nodes() == 1);
     let log = fs::read_to_string(&log).unwrap();
     assert!(!log.contains("another node has this name"), "{log}");
 }

@@ -1,33 +1,29 @@
 //! Webhooks of a node that dies while their receiver is down: another node delivers everything.
 
-use std::time::{Duration, Instant};
-
-use sabir_testkit::postgres::Postgres;
 use serde_json::{Value, json};
 
-use super::fixture::{ClusterFixture, id_of};
+use super::fixture::{ClusterFixture, SHORT_GRACE, id_of};
 use crate::webhook_receiver::{ClosedReceiver, ReceivedRequest, WebhookReceiver};
 
 const TOML: &str = "[push]\nallow_hosts = [\"127.0.0.1\"]\n[[agent]]\nid = \"demo\"\nkind = \"demo\"\n";
 
 #[test]
 fn webhooks_of_a_killed_node_are_delivered_by_another() {
-    let short = "beat = \"200ms\"\ngrace = \"1s\"";
-    let Some(mut cluster) = ClusterFixture::with_cluster(2, TOML, short) else { return };
+    let Some(mut cluster) = ClusterFixture::with_cluster(2, TOML, SHORT_GRACE) else { return };
     let receiver = ClosedReceiver::new();
     let with_hook = json!({"taskPushNotificationConfig": {"url": receiver.url("/hook")}, "returnImmediately": true});
     // One task is over before the node dies, the other one ends on the other node.
     let finished = id_of(&cluster.send(0, "ask which?", json!({"configuration": with_hook.clone()})));
     cluster.until_state(0, &finished, "TASK_STATE_INPUT_REQUIRED");
     cluster.send(0, "this one", json!({"message": {"taskId": finished}}));
-    let interrupted = id_of(&cluster.send(0, "slow 60 never", json!({"configuration": with_hook})));
+    let interrupted = id_of(&cluster.send(0, "slow 600 never", json!({"configuration": with_hook})));
     cluster.until_state(0, &interrupted, "TASK_STATE_WORKING");
-    until_row(&cluster, "n0 has tried both", "SELECT count(*) FROM webhooks WHERE attempts > 0", "2");
+    cluster.until_row("n0 has tried both", "SELECT count(*) FROM webhooks WHERE attempts > 0", "2");
     let owners = "SELECT DISTINCT nodes.name FROM webhooks JOIN nodes ON nodes.no = webhooks.node";
-    assert_eq!(Postgres::shared().unwrap().execute(&cluster.url, owners), "n0");
+    assert_eq!(cluster.execute(owners), "n0");
 
     cluster.kill(0);
-    until_row(&cluster, "n1 has both webhooks", owners, "n1");
+    cluster.until_row("n1 has both webhooks", owners, "n1");
     let receiver = receiver.open();
     let mut deliveries = Vec::new();
     while deliveries.iter().filter(|request| is_last(request)).count() < 2 {
@@ -39,20 +35,8 @@ fn webhooks_of_a_killed_node_are_delivered_by_another() {
     );
     assert_eq!(states_of(&deliveries, &interrupted), ["TASK_STATE_WORKING", "TASK_STATE_FAILED"]);
     assert_eq!(deliveries.len(), 6);
-    until_row(&cluster, "nothing is due any more", "SELECT count(*) FROM webhooks WHERE due IS NOT NULL", "0");
+    cluster.until_row("nothing is due any more", "SELECT count(*) FROM webhooks WHERE due IS NOT NULL", "0");
     assert_nothing_more(&receiver);
-}
-
-fn until_row(cluster: &ClusterFixture, what: &str, sql: &str, expected: &str) {
-    let began = Instant::now();
-    loop {
-        let row = Postgres::shared().unwrap().execute(&cluster.url, sql);
-        if row == expected {
-            return;
-        }
-        assert!(began.elapsed() < Duration::from_secs(15), "waited in vain: {what}: {row:?}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
 }
 
 /// What is in a delivery: an event, or the task where it waits or is over.

@@ -6,19 +6,19 @@ use std::collections::BTreeSet;
 use sabir_testkit::postgres::Postgres;
 use serde_json::{Value, json};
 
-use super::fixture::{ClusterFixture, DEMO, id_of};
+use super::fixture::{ClusterFixture, DEMO, SHORT_GRACE, id_of, until};
 
 const TASKS: usize = 80;
 
 #[test]
 fn all_writers_of_a_node_write_and_keep_the_order_of_a_task() {
-    let short = "writers = 4\nbeat = \"200ms\"\ngrace = \"1s\"";
+    let settings = format!("writers = 4\n{SHORT_GRACE}");
     let toml = format!("[recovery]\nrunning = \"requeue\"\n{DEMO}");
-    let Some(mut cluster) = ClusterFixture::with_cluster(2, &toml, short) else { return };
+    let Some(mut cluster) = ClusterFixture::with_cluster(2, &toml, &settings) else { return };
+    let later = json!({"configuration": {"returnImmediately": true}});
     let send = |number: usize| {
         let words = if number.is_multiple_of(2) { "stream 30 2" } else { "hello" };
-        let later = json!({"configuration": {"returnImmediately": true}});
-        id_of(&cluster.send(number % 2, words, later))
+        id_of(&cluster.send(number % 2, words, later.clone()))
     };
     let ids: Vec<String> = std::thread::scope(|scope| {
         let sends: Vec<_> = (0..TASKS).map(|number| scope.spawn(move || send(number))).collect();
@@ -37,13 +37,18 @@ fn all_writers_of_a_node_write_and_keep_the_order_of_a_task() {
     let expected: Vec<String> = (0..2).flat_map(|node| (0..4).map(move |writer| format!("n{node} {writer}"))).collect();
     assert_eq!(rows.lines().collect::<BTreeSet<_>>(), expected.iter().map(String::as_str).collect::<BTreeSet<_>>());
 
-    let running: Vec<String> = (0..8).map(|_| cluster.working(0, "slow 1 hello", Value::Null)).collect();
+    let running: Vec<String> = (0..8).map(|_| id_of(&cluster.send(0, "slow 600 hello", later.clone()))).collect();
+    until("all work", || cluster.total(1, "TASK_STATE_WORKING") == running.len() as u64);
     cluster.kill(0);
     for id in &running {
-        cluster.until_state(1, id, "TASK_STATE_COMPLETED");
+        cluster.until_works_again(1, id);
+    }
+    for id in &running[4..] {
+        cluster.cancel(1, id);
     }
     let total = |params: Value| cluster.rpc(1, "ListTasks", params)["result"]["totalSize"].clone();
     assert_eq!(total(json!({})), TASKS + running.len());
-    assert_eq!(total(json!({"status": "TASK_STATE_COMPLETED"})), TASKS + running.len());
-    assert_eq!(total(json!({"status": "TASK_STATE_WORKING"})), 0);
+    assert_eq!(total(json!({"status": "TASK_STATE_COMPLETED"})), TASKS);
+    assert_eq!(total(json!({"status": "TASK_STATE_CANCELED"})), 4);
+    assert_eq!(total(json!({"status": "TASK_STATE_WORKING"})), 4);
 }
