@@ -13,10 +13,14 @@ import time
 import urllib.error
 import urllib.request
 
+from playwright import sync_api
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'agents'))
 import processes
 
 HERE = pathlib.Path(__file__).resolve().parent
+# For what happens at all, however busy the machine is. In seconds.
+PATIENCE = 60
 PERMISSION = {
     'text': 'Done. The folder **build** is gone.',
     'title': 'rm -rf build',
@@ -52,12 +56,12 @@ class Server:
             stdout=subprocess.PIPE,
             stderr=open(self.folder / 'log', 'ab'),
         )
-        line = processes.first_line(self.child, 30)
+        line = processes.first_line(self.child, PATIENCE)
         assert line, f'the server does not start: {(self.folder / "log").read_text()[-2000:]}'
 
     def kill(self):
         self.child.send_signal(signal.SIGKILL)
-        self.child.wait(20)
+        self.child.wait(PATIENCE)
 
     def restart(self):
         self.kill()
@@ -66,23 +70,23 @@ class Server:
     def close(self):
         self.child.send_signal(signal.SIGTERM)
         try:
-            self.child.wait(20)
+            self.child.wait(PATIENCE)
         except subprocess.TimeoutExpired:
             self.child.kill()
-            self.child.wait(20)
+            self.child.wait(PATIENCE)
         processes.kill_all(self.folder)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     # The API, as any client calls it.
 
-    def call(self, path, body=None, method=None):
-        headers = {'A2A-Version': '1.0', 'Content-Type': 'application/json'}
+    def call(self, path, body=None, method=None, version='1.0'):
+        headers = {'A2A-Version': version, 'Content-Type': 'application/json'}
         if self.token:
             headers['Authorization'] = f'Bearer {self.token}'
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, headers, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=60) as reply:
+            with urllib.request.urlopen(request, timeout=300) as reply:
                 return json.load(reply)
         except urllib.error.HTTPError as error:
             raise AssertionError(f'{path}: {error.code} {error.read().decode()[:500]}') from error
@@ -97,7 +101,7 @@ class Server:
     def task(self, task):
         return self.call(f'/tasks/{task}')
 
-    def until(self, task, *states, seconds=30):
+    def until(self, task, *states, seconds=PATIENCE):
         """Waits until the task is in one of these states, such as COMPLETED."""
         deadline = time.monotonic() + seconds
         while (now := self.task(task))['status']['state'].removeprefix('TASK_STATE_') not in states:
@@ -123,13 +127,17 @@ class Stage:
     def page(self, server, path='/console', width=1280, height=800, **options):
         """A page of a new browser profile."""
         context = self.browser.new_context(viewport={'width': width, 'height': height}, **options)
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(PATIENCE * 1000)
         self.contexts.append(context)
         page = context.new_page()
         page.on('pageerror', lambda error: self.complaints.append(f'an error of the page: {error}'))
         page.on('console', lambda message: self._heard(message))
         page.on('dialog', lambda dialog: self._dialog(dialog))
         page.on('request', lambda request: self._requested(request, server))
+        page.unanswered = set()
+        page.on('request', lambda request: page.unanswered.add(request))
+        page.on('requestfinished', lambda request: page.unanswered.discard(request))
+        page.on('requestfailed', lambda request: page.unanswered.discard(request))
         page.goto(server.url + path)
         return page
 
@@ -157,7 +165,7 @@ class Stage:
             server.close()
 
 
-def wait_for(page, expression, argument=None, seconds=15):
+def wait_for(page, expression, argument=None, seconds=PATIENCE):
     """Waits until the page finds it true. Playwright's own waiting evaluates text in the page, which its policy forbids."""
     deadline = time.monotonic() + seconds
     while not page.evaluate(expression, argument):
@@ -165,10 +173,43 @@ def wait_for(page, expression, argument=None, seconds=15):
         page.wait_for_timeout(50)
 
 
+def until_answered(page, seconds=10):
+    """Waits until the page has its answers; streams stay open. A page that always asks for more is not waited for."""
+    deadline = time.monotonic() + seconds
+    while True:
+        page.wait_for_timeout(50)
+        open_calls = [request for request in list(page.unanswered) if request.headers.get('accept') != 'text/event-stream']
+        if not open_calls or time.monotonic() > deadline:
+            return
+
+
 def settle(page):
-    """Waits until nothing on the page is a placeholder any more. Streams stay open, so the network is never idle."""
+    """Waits until nothing on the page is a placeholder any more, and nothing on it changes."""
     wait_for(page, '() => document.querySelector("#main h1, #main h2") && !document.querySelector(".skeletons")')
-    page.wait_for_timeout(300)
+    # The events of a task have a placeholder of their own.
+    wait_for(page, '() => document.querySelector("[data-window]")?.textContent !== "…" || document.querySelector(".failure")')
+    until_answered(page)
+    before, since = None, time.monotonic()
+    deadline = since + PATIENCE
+    while time.monotonic() < since + 0.2:
+        assert time.monotonic() < deadline, 'the page changes all the time'
+        now = page.evaluate('document.getElementById("main").innerHTML')
+        if now != before:
+            before, since = now, time.monotonic()
+        page.wait_for_timeout(50)
+
+
+def go_to(page, key, heading):
+    """Goes to a page by its two keys. The console forgets the first after a moment, which may pass on a busy machine; then both are
+    pressed again."""
+    for _ in range(5):
+        page.keyboard.press('g')
+        page.keyboard.press(key)
+        try:
+            return heading.wait_for(timeout=5000)
+        except sync_api.TimeoutError:
+            continue
+    sync_api.expect(heading).to_be_visible()
 
 
 def free_port():

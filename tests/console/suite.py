@@ -20,7 +20,7 @@ import traceback
 from playwright.sync_api import expect, sync_playwright
 
 from cases import access, agents, appearance, deliveries, keyboard, pictures, planted, restarts, system, task, tasks, waiting
-from stage import Stage
+from stage import PATIENCE, Stage
 
 # Pictures for README.md and docs/ are taken in a run of their own.
 MODULES = (tasks, task, waiting, agents, deliveries, system, keyboard, appearance, access, planted, restarts)
@@ -35,8 +35,7 @@ def main():
     parser.add_argument('--screenshots', type=pathlib.Path, help='take the pictures, into this folder')
     parser.add_argument('--only', default='', help='run the cases whose name holds this text')
     args = parser.parse_args()
-    # A page asks every two seconds, and the machine may be busy.
-    expect.set_options(timeout=10_000)
+    expect.set_options(timeout=PATIENCE * 1000)
     passed = failed = 0
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=shutil.which(args.browser), args=BROWSER_ARGUMENTS)

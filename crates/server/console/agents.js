@@ -1,9 +1,8 @@
 // The agents: what they can do, how busy they are, their cards in each dialect, and a form to try them.
 
-import { adminRefusal, agents, card } from './api.js';
-import { emptyBox, failureBox, limitedNote, pageHead, skeleton } from './boxes.js';
+import { adminRefusal, agentPage, agents, card, taskPage } from './api.js';
+import { emptyBox, failureBox, limitedNote, pageHead, refresh, skeleton } from './boxes.js';
 import { copyButton } from './clipboard.js';
-import { every } from './connection.js';
 import { button, fill, h, setText } from './dom.js';
 import { plural, span } from './format.js';
 import { link } from './markdown.js';
@@ -21,26 +20,22 @@ function openAll({ main, signal, href, go }) {
   const note = h('div');
   const rows = new Map();
   fill(main, pageHead('Agents'), note, list);
-  every(3000, signal, async () => {
-    try {
-      const all = await agents();
-      if (signal.aborted) return;
-      if (all.length === 1 && !rows.size && history.state !== 'list') return go(`/agents/${encodeURIComponent(all[0].id)}`, true);
-      if (!rows.size) fill(list, all.length ? null : emptyBox('No agents', h('p', 'The configuration lists no agent that you may see.')));
-      if (adminRefusal || all[0]?.kind === undefined) fill(note, limitedNote('how busy the agents are'));
-      for (const agent of all) {
-        if (!rows.has(agent.id)) {
-          const words = h('span.cut.message');
-          const load = h('span.load');
-          rows.set(agent.id, load);
-          list.append(h('li', h('a.row', { 'data-row': true, 'data-agent': agent.id, href: href(`/agents/${encodeURIComponent(agent.id)}`) },
-            h('b.agent.cut', agent.id), words, agent.kind && h('span.tag', agent.kind), load)));
-          card(agent.id, '1.0').then((about) => setText(words, `${about.name}. ${about.description ?? ''}`), () => {});
-        }
-        setText(rows.get(agent.id), loadText(agent));
+  refresh(3000, signal, list, async () => {
+    const all = await agents();
+    if (signal.aborted) return;
+    if (all.length === 1 && !rows.size && history.state !== 'list') return go(agentPage(all[0].id), true);
+    if (!rows.size) fill(list, all.length ? null : emptyBox('No agents', h('p', 'The configuration lists no agent that you may see.')));
+    if (adminRefusal || all[0]?.kind === undefined) fill(note, limitedNote('how busy the agents are'));
+    for (const agent of all) {
+      if (!rows.has(agent.id)) {
+        const words = h('span.cut.message');
+        const load = h('span.load');
+        rows.set(agent.id, load);
+        list.append(h('li', h('a.row', { 'data-row': true, 'data-agent': agent.id, href: href(agentPage(agent.id)) },
+          h('b.agent.cut', agent.id), words, agent.kind && h('span.tag', agent.kind), load)));
+        card(agent.id, '1.0').then((about) => setText(words, `${about.name}. ${about.description ?? ''}`), () => {});
       }
-    } catch (failure) {
-      if (!signal.aborted && !rows.size && failure.status) fill(list, failureBox(failure, () => go('/agents', true)));
+      setText(rows.get(agent.id), loadText(agent));
     }
   });
 }
@@ -52,27 +47,28 @@ const loadText = (agent) => (agent.running === undefined ? '' : [
 async function openOne({ id, main, signal, href, go, title }) {
   title(id);
   const load = h('p.sub.load');
+  const busy = h('div');
   const body = h('div.agent-page', skeleton());
   fill(main, h('header.page', h('div', h('a.crumb', { href: href('/agents') }, 'Agents'), h('h1', id), load),
-    h('div.actions', h('a.button', { href: href(`/tasks?agent=${encodeURIComponent(id)}`) }, 'Its tasks'))), body);
-  every(3000, signal, async () => {
-    const one = (await agents().catch(() => [])).find((agent) => agent.id === id);
+    h('div.actions', h('a.button', { href: href(`/tasks?agent=${encodeURIComponent(id)}`) }, 'Its tasks'))), busy, body);
+  refresh(3000, signal, busy, async () => {
+    const one = (await agents()).find((agent) => agent.id === id);
     if (one) setText(load, [one.kind, loadText(one), one.default && 'messages that name no agent go here'].filter(Boolean).join(' · '));
   });
   let about;
   try {
     about = await card(id, '1.0');
   } catch (failure) {
-    if (!signal.aborted) fill(body, failure.status === 404 ? emptyBox('There is no such agent', h('a', { href: href('/agents') }, 'All agents')) : failureBox(failure, () => go(`/agents/${encodeURIComponent(id)}`, true)));
+    if (!signal.aborted) fill(body, failure.status === 404 ? emptyBox('There is no such agent', h('a', { href: href('/agents') }, 'All agents')) : failureBox(failure, () => go(agentPage(id), true)));
     return;
   }
   if (signal.aborted) return;
   const skills = about.skills ?? [];
   const examples = [...new Set(skills.flatMap((skill) => skill.examples ?? []))].slice(0, 8);
-  const form = sendForm({ agent: id }, { examples, label: `Message to ${id}`, withCommand: true }, (task) => go(`/tasks/${encodeURIComponent(task.id)}`));
+  const form = sendForm({ agent: id }, { examples, label: `Message to ${id}`, withCommand: true }, (task) => go(taskPage(task)));
   const json = h('pre.code.card');
-  const tabs = FORMATS.map(([label, version]) => button(label, async () => {
-    for (const tab of tabs) tab.setAttribute('aria-pressed', String(tab === tabs[FORMATS.findIndex(([one]) => one === label)]));
+  const tabs = FORMATS.map(([label, version]) => button(label, async (event) => {
+    for (const tab of tabs) tab.setAttribute('aria-pressed', tab === event.target);
     setText(json, JSON.stringify(await card(id, version).catch((failure) => failure.message), null, 2));
   }, { 'aria-pressed': 'false', 'data-card': label }));
   fill(body, h('section.panel', h('h2', 'Send a message'), form),

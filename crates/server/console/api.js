@@ -6,12 +6,17 @@ import { pause } from './dom.js';
 import { GROUPS, isOver, ofA2a, toA2a } from './state.js';
 
 /** Where the server is. It may be below a path of a proxy. */
-export const ROOT = new URL('../..', import.meta.url);
+const ROOT = new URL('../..', import.meta.url);
 export const CONSOLE = new URL('console', ROOT).pathname;
 /** The address of a path. `message:send` alone would be read as a scheme. */
 export const at = (path) => new URL(`./${path}`, ROOT);
 const TOKEN = 'sabir.token';
 const PAGE = 50;
+/** How long a call may take, and a stream be silent: the server sends a comment every 15 s. */
+const PATIENCE = 30_000;
+const SILENCE = 45_000;
+/** Agents are given time to stop, and a task may be large. */
+const LONG = 300_000;
 
 /** An answer that is none. `status` 0: there was no answer. */
 export class Failure extends Error {
@@ -26,6 +31,8 @@ export function setToken(value) {
   if (value) sessionStorage.setItem(TOKEN, value);
   else sessionStorage.removeItem(TOKEN);
   adminRefusal = null;
+  agentList = null;
+  lastWaiting = null;
 }
 
 let askForToken = () => {};
@@ -35,7 +42,40 @@ export const onUnauthorized = (act) => { askForToken = act; };
 /** Why this caller has no admin calls; null: it has, as far as we know. */
 export let adminRefusal = null;
 
-async function request(path, { method = 'GET', body, headers = {}, signal } = {}) {
+/** A signal that follows `outer`, and also ends when nobody calls `touch` for so long: then `isLate`. */
+function deadline(ms, outer) {
+  const line = new AbortController();
+  const stop = () => line.abort();
+  let timer;
+  const limit = {
+    signal: line.signal, isLate: false,
+    touch() {
+      clearTimeout(timer);
+      timer = setTimeout(() => {
+        limit.isLate = true;
+        stop();
+      }, ms);
+    },
+    end() {
+      clearTimeout(timer);
+      outer?.removeEventListener('abort', stop);
+      stop();
+    },
+  };
+  if (outer?.aborted) stop();
+  outer?.addEventListener('abort', stop);
+  limit.touch();
+  return limit;
+}
+
+function ping() {
+  const limit = deadline(5000);
+  return fetch(at('healthz'), { cache: 'no-store', signal: limit.signal }).finally(limit.end);
+}
+
+const late = () => new Failure(504, 'the server takes too long to answer');
+
+async function request(path, { method = 'GET', body, headers = {}, limit }) {
   const all = { 'A2A-Version': '1.0', ...headers };
   if (!all['A2A-Version']) delete all['A2A-Version'];
   if (body !== undefined) all['Content-Type'] = 'application/json';
@@ -44,13 +84,13 @@ async function request(path, { method = 'GET', body, headers = {}, signal } = {}
   let response;
   try {
     response = await fetch(at(path), {
-      method, headers: all, signal, cache: 'no-store', redirect: 'error',
+      method, headers: all, signal: limit.signal, cache: 'no-store', redirect: 'error',
       body: body === undefined ? undefined : JSON.stringify(body),
     });
   } catch (error) {
-    if (signal?.aborted) throw error;
-    noteLost(() => fetch(at('healthz'), { cache: 'no-store' }));
-    throw new Failure(0, 'the server does not answer');
+    if (limit.signal.aborted && !limit.isLate) throw error;
+    noteLost(ping);
+    throw limit.isLate ? late() : new Failure(0, 'the server does not answer');
   }
   if (response.ok) return response;
   const failure = new Failure(response.status, await reason(response));
@@ -73,9 +113,17 @@ async function reason(response) {
   return text.length > 0 && text.length < 200 ? text.trim() : `the server answered ${response.status}`;
 }
 
-export async function json(path, options) {
-  const response = await request(path, options);
-  return response.status === 204 ? null : response.json();
+export async function json(path, { patience = PATIENCE, signal, ...options } = {}) {
+  const limit = deadline(patience, signal);
+  try {
+    const response = await request(path, { ...options, limit });
+    return response.status === 204 ? null : await response.json();
+  } catch (error) {
+    if (error instanceof Failure || signal?.aborted) throw error;
+    throw limit.isLate ? late() : new Failure(502, 'the answer is incomplete');
+  } finally {
+    limit.end();
+  }
 }
 
 /** An admin call; null: this caller may not make it, or this server does not have it. */
@@ -90,28 +138,35 @@ export async function admin(path, options) {
 }
 
 /** An admin call that changes something; what refuses it is an error. */
-export const adminAct = (path, method = 'POST') => json(`admin/v1/${path}`, { method });
+export const adminAct = (path, method = 'POST') => json(`admin/v1/${path}`, { method, patience: LONG });
 
 export const below = (agent) => (agent ? `agents/${encodeURIComponent(agent)}/` : '');
-const taskPath = (id) => `tasks/${encodeURIComponent(id)}`;
+/** A task is its id, or `{ id, agent }` where several agents have tasks of this id. */
+export const taskPath = (task) => `${below(task.agent)}tasks/${encodeURIComponent(task.id ?? task)}`;
+/** Callers of 0.1 choose ids, so two tasks may have the same. Numbers are unique, where admin calls tell them. */
+export const keyOf = (task) => String(task.number ?? `${task.agent} ${task.id}`);
+/** The pages of a task and of an agent. */
+export const agentPage = (id) => `/agents/${encodeURIComponent(id)}`;
+export const taskPage = ({ id, number }) => `/tasks/${encodeURIComponent(id)}${number ? `?no=${number}` : ''}`;
 
 // Tasks
 
-/** One page of tasks: `{ tasks, after, counts }`, tasks as /admin/v1 has them. */
-export async function listTasks(filter, after) {
+/** One page of tasks as /admin/v1 has them, the newest status first: `{ tasks, after, counts }`. It is the last one if a task `isUnchanged`. */
+export async function listTasks(filter, after, isUnchanged = () => false) {
   const query = new URLSearchParams();
-  const states = [filter.state || []].flat();
+  const states = filter.state ? [filter.state] : [];
   for (const state of states) query.append('state', state);
   for (const name of ['agent', 'context', 'id', 'owner']) if (filter[name]) query.set(name, filter[name]);
   if (filter.since) query.set('since', sinceTime(filter.since));
   query.set('limit', PAGE);
   if (after) query.set('after', after);
   const answer = adminRefusal ? null : await admin(`tasks?${query}`);
-  return answer ?? listByA2a(filter, states, after);
+  if (answer?.tasks.some(isUnchanged)) delete answer.after;
+  return answer ?? listByA2a(filter, states, after, isUnchanged);
 }
 
 /** Several lists of A2A joined: it filters by one state, and does not say whose agent a task is. */
-async function listByA2a(filter, states, after) {
+async function listByA2a(filter, states, after, isUnchanged) {
   if (filter.id) {
     const task = await json(taskPath(filter.id)).catch((failure) => {
       if (failure.status !== 404 && failure.status !== 400) throw failure;
@@ -134,8 +189,9 @@ async function listByA2a(filter, states, after) {
     if (filter.since) query.set('statusTimestampAfter', sinceTime(filter.since));
     if (tokens) query.set('pageToken', tokens[key]);
     const page = await json(`${below(agent)}tasks?${query}`);
-    for (const task of page.tasks) tasks.push(asRow(task, agent));
-    if (page.nextPageToken) next[key] = page.nextPageToken;
+    const rows = page.tasks.map((task) => asRow(task, agent));
+    tasks.push(...rows);
+    if (page.nextPageToken && !rows.some(isUnchanged)) next[key] = page.nextPageToken;
   }));
   tasks.sort((one, other) => (one.statusTime < other.statusTime ? 1 : -1));
   return { tasks, after: Object.keys(next).length ? JSON.stringify(next) : undefined, isLimited: true };
@@ -151,7 +207,7 @@ export function asRow(task, agent) {
 }
 
 /** `1h`, `today` or `7d` as a time. */
-export function sinceTime(since) {
+function sinceTime(since) {
   const ago = /^(\d+)([hd])$/.exec(since);
   if (ago) return new Date(Date.now() - ago[1] * (ago[2] === 'h' ? 3600e3 : 86400e3)).toISOString();
   if (since === 'today') return new Date(new Date().setHours(0, 0, 0, 0)).toISOString();
@@ -165,22 +221,44 @@ export async function countTasks(state, since) {
   return (await json(`tasks?${query}`)).totalSize ?? 0;
 }
 
-/** Every task that waits for somebody, with its question: `[{ task, agent }]`, the oldest first. */
+let lastWaiting = null;
+/** Every task that waits for somebody, with its question: `[{ task, agent, number }]`, the oldest first. */
 export async function waitingTasks() {
-  const all = await Promise.all(GROUPS.waiting.map(async (state) => {
-    const query = new URLSearchParams({ status: toA2a(state), pageSize: 100, historyLength: 20 });
-    return (await json(`tasks?${query}`)).tasks;
-  }));
-  const tasks = all.flat().sort((one, other) => (one.status.timestamp < other.status.timestamp ? -1 : 1));
-  const rows = tasks.length ? await listTasks({ state: 'waiting' }) : { tasks: [] };
-  const agentOf = new Map(rows.tasks.map((row) => [row.id, row.agent]));
-  return tasks.map((task) => ({ task, agent: agentOf.get(task.id) }));
+  const read = (state, pageToken) => json(`tasks?${new URLSearchParams({ status: toA2a(state), pageSize: 100, historyLength: 20, ...pageToken && { pageToken } })}`);
+  const pages = await Promise.all(GROUPS.waiting.map((state) => read(state)));
+  // A new question is on a first page, and one that is gone is missing in the count.
+  const mark = JSON.stringify([token(), pages.map((page) => [page.totalSize, page.tasks.map((task) => [task.id, task.contextId, task.status.timestamp])])]);
+  if (lastWaiting?.mark === mark) return lastWaiting.found;
+  const tasks = [];
+  for (const [index, state] of GROUPS.waiting.entries()) {
+    for (let page = pages[index]; page; page = page.nextPageToken && await read(state, page.nextPageToken)) tasks.push(...page.tasks);
+  }
+  // A2A does not say whose a task is.
+  const nameOf = ({ id, context, statusTime }) => JSON.stringify([id, context, statusTime]);
+  const rows = new Map();
+  for (let after = ''; after !== undefined && tasks.length && !adminRefusal;) {
+    const page = await admin(`tasks?${new URLSearchParams({ state: 'waiting', limit: 1000, ...after && { after } })}`);
+    for (const row of page?.tasks ?? []) rows.set(nameOf(row), rows.has(nameOf(row)) ? {} : row);
+    after = page?.after;
+  }
+  const found = tasks.map((task) => {
+    const { agent, number } = rows.get(nameOf(asRow(task))) ?? {};
+    return { task, agent, number };
+  });
+  found.sort((one, other) => (one.task.status.timestamp < other.task.status.timestamp ? -1 : 1));
+  lastWaiting = pages.every((page) => page.totalSize !== undefined) && (adminRefusal || found.every(({ agent }) => agent)) ? { mark, found } : null;
+  return found;
 }
 
-export const readTask = (id, signal) => json(taskPath(id), { signal });
-export const taskFacts = (id) => (adminRefusal ? null : admin(taskPath(id)));
-export const cancelTask = (id) => json(`${taskPath(id)}:cancel`, { method: 'POST', body: {} });
-export const webhooksOf = async (id) => (await json(`${taskPath(id)}/pushNotificationConfigs`)).configs ?? [];
+export const readTask = (task, signal) => json(taskPath(task), { signal, patience: LONG });
+export const taskFacts = (id, number) => (adminRefusal ? null : admin(`${taskPath(id)}${number ? `?number=${number}` : ''}`));
+export const webhooksOf = async (task) => (await json(`${taskPath(task)}/pushNotificationConfigs`)).configs ?? [];
+export const cancelTask = (task) => json(`${taskPath(task)}:cancel`, { method: 'POST', body: {}, patience: LONG });
+/** Cancels exactly the task with this number, whoever has others with its id. */
+export async function cancelByNumber(number) {
+  const { failed } = await adminAct(`tasks/cancel?number=${number}`);
+  if (failed.length) throw new Failure(409, failed[0].reason);
+}
 
 /** Sends a message and does not wait for the end: `{ task }` or `{ message }`. */
 export function send(parts, { agent, task, context } = {}) {
@@ -214,30 +292,34 @@ export const card = (agent, version) =>
 /** Each way to ask for the events of a task after a number. */
 export const DIALECTS = [
   { id: 'rest10', name: 'HTTP+JSON 1.0', version: '1.0', request: (task) => ({ path: `${taskPath(task)}:subscribe` }) },
+  { id: 'rest03', name: 'HTTP+JSON 0.3', version: '0.3', request: (task) => ({ path: `${below(task.agent)}v1/${taskPath(task.id ?? task)}:subscribe` }) },
   { id: 'rpc10', name: 'JSON-RPC 1.0', version: '1.0', request: rpc('', 'SubscribeToTask') },
-  { id: 'rpc03', name: 'JSON-RPC 0.3', version: '0.3', request: rpc('a2a/v0.3', 'tasks/resubscribe') },
+  // 0.2 is answered with the same frames.
+  { id: 'rpc03', name: 'JSON-RPC 0.3, 0.2', version: '0.3', request: rpc('a2a/v0.3', 'tasks/resubscribe') },
   { id: 'rpc01', name: 'JSON-RPC 0.1', version: '0.1', request: rpc('a2a/v0.1', 'tasks/resubscribe') },
 ];
 
 function rpc(path, method) {
-  return (task) => ({ path, method: 'POST', body: { jsonrpc: '2.0', id: 1, method, params: { id: task } } });
+  return (task) => ({ path: below(task.agent) + path, method: 'POST', body: { jsonrpc: '2.0', id: 1, method, params: { id: task.id ?? task } } });
 }
 
 /** The frames of a task after event number `after`, as `{ id, data }`, until the server or the signal ends them. */
 export async function* frames(task, after, signal, dialect = DIALECTS[0]) {
   const { path, ...options } = dialect.request(task);
   const headers = { 'A2A-Version': dialect.version, 'Last-Event-ID': String(after), Accept: 'text/event-stream' };
-  const response = await request(path, { ...options, headers, signal });
-  if (!response.headers.get('content-type')?.startsWith('text/event-stream')) {
-    const answer = await response.json();
-    throw new Failure(response.status, answer.error?.data?.detail ?? answer.error?.message ?? 'the answer is no stream');
-  }
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = '';
+  const limit = deadline(SILENCE, signal);
   try {
+    const response = await request(path, { ...options, headers, limit });
+    if (!response.headers.get('content-type')?.startsWith('text/event-stream')) {
+      const answer = await response.json();
+      throw new Failure(response.status, answer.error?.data?.detail ?? answer.error?.message ?? 'the answer is no stream');
+    }
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = '';
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
+      limit.touch();
       rest += value;
       let start = 0;
       for (let end = rest.indexOf('\n\n'); end >= 0; end = rest.indexOf('\n\n', start)) {
@@ -253,9 +335,11 @@ export async function* frames(task, after, signal, dialect = DIALECTS[0]) {
     }
   } catch (error) {
     if (signal?.aborted) return;
+    if (error instanceof Failure) throw error;
+    if (limit.isLate) noteLost(ping);
     throw new Failure(0, 'the stream broke off');
   } finally {
-    reader.cancel().catch(() => {});
+    limit.end();
   }
 }
 
@@ -263,16 +347,11 @@ export async function* frames(task, after, signal, dialect = DIALECTS[0]) {
 export async function readEvents(task, after, last, signal) {
   const found = [];
   if (last <= after) return found;
-  const enough = new AbortController();
-  const stop = () => enough.abort();
-  signal?.addEventListener('abort', stop, { once: true });
-  for await (const { id, data } of frames(task, after, enough.signal)) {
+  for await (const { id, data } of frames(task, after, signal)) {
     if (id > last) break;
     found.push({ number: id, ...JSON.parse(data) });
     if (id === last) break;
   }
-  signal?.removeEventListener('abort', stop);
-  enough.abort();
   return found;
 }
 
@@ -280,7 +359,7 @@ export async function readEvents(task, after, last, signal) {
 export async function lastEvent(task, signal) {
   try {
     const headers = { 'Last-Event-ID': '9007199254740991' };
-    await request(`${taskPath(task)}:subscribe`, { headers, signal });
+    await json(`${taskPath(task)}:subscribe`, { headers, signal });
   } catch (failure) {
     const said = failure.status === 400 && /which is (\d+)/.exec(failure.message);
     if (said) return Number(said[1]);

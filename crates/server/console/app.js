@@ -32,10 +32,19 @@ function go(path, isReplaced = false) {
   show();
 }
 
+/** A part of an address; one that is encoded badly names nothing. */
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 function show() {
   page.abort();
   page = new AbortController();
-  const [name, id] = location.pathname.slice(CONSOLE.length).split('/').slice(1).map(decodeURIComponent);
+  const [name, id] = location.pathname.slice(CONSOLE.length).split('/').slice(1).map(decoded);
   if (!PAGES[name]) return go(`/tasks${localStorage.getItem('sabir.filter') ?? ''}`, true);
   for (const link of document.querySelectorAll('#nav a[data-page]')) {
     if (link.dataset.page === name) link.setAttribute('aria-current', 'page');

@@ -5,8 +5,6 @@ import { announce, pause, setText } from './dom.js';
 let lost = null;
 const waiting = new Set();
 
-export const isLost = () => lost !== null;
-
 /** Somebody got no answer. One loop asks until there is one. */
 export function noteLost(ask) {
   if (lost) return;

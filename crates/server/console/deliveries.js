@@ -1,10 +1,9 @@
 // Webhooks that have not arrived: by receiver, with what was tried and what to do.
 
 import { admin, adminAct, readEvents } from './api.js';
-import { emptyBox, failureBox, limitedNote, pageHead, skeleton } from './boxes.js';
-import { every } from './connection.js';
+import { emptyBox, limitedNote, pageHead, refresh, skeleton } from './boxes.js';
 import { announce, button, confirmButton, fill, h } from './dom.js';
-import { ago, plural } from './format.js';
+import { ago, ahead, plural } from './format.js';
 import { folded } from './parts.js';
 
 export function open({ id, main, signal, href, go }) {
@@ -14,16 +13,10 @@ export function open({ id, main, signal, href, go }) {
   const opened = new Set(id ? [id] : []);
   let shown = '';
   fill(main, pageHead('Deliveries', all), notice, list);
-  every(3000, signal, load);
+  const again = refresh(3000, signal, list, load);
 
   async function load() {
-    let pages;
-    try {
-      pages = await Promise.all(['given-up', 'pending'].map((state) => admin(`deliveries?state=${state}&limit=500`)));
-    } catch (failure) {
-      if (!signal.aborted && failure.status) fill(list, failureBox(failure, load));
-      return;
-    }
+    const pages = await Promise.all(['given-up', 'pending'].map((state) => admin(`deliveries?state=${state}&limit=500`)));
     if (signal.aborted) return;
     if (!pages[0]) return fill(list, limitedNote('deliveries'));
     const found = pages.flatMap((page) => page.deliveries);
@@ -31,7 +24,7 @@ export function open({ id, main, signal, href, go }) {
     // Nothing is drawn again under the pointer unless something has changed.
     if (key === shown) return;
     shown = key;
-    const receivers = Map.groupBy ? Map.groupBy(found, (one) => one.url) : found.reduce((map, one) => map.set(one.url, [...(map.get(one.url) ?? []), one]), new Map());
+    const receivers = found.reduce((map, one) => map.set(one.url, [...(map.get(one.url) ?? []), one]), new Map());
     const dead = found.filter((one) => one.state === 'given-up').length;
     fill(all, dead > 0 && button(`Retry all ${dead} dead`, () => act('Retried', () => adminAct('deliveries/retry?state=given-up'))));
     fill(list, found.length ? [...receivers].map(([url, ones]) => receiver(url, ones))
@@ -47,7 +40,7 @@ export function open({ id, main, signal, href, go }) {
       fill(notice, h('p.error-line', `That did not work: ${failure.message}.`));
     }
     shown = '';
-    await load();
+    await again();
   }
 
   function receiver(url, ones) {
@@ -63,17 +56,17 @@ export function open({ id, main, signal, href, go }) {
   function delivery(one) {
     const body = h('div.delivery-body');
     const number = one.event ?? (one.sent ?? 0) + 1;
-    const details = h('details', { 'data-delivery': one.id, open: opened.has(one.id) }, h('summary', { 'data-row': true },
+    const details = h('details', { open: opened.has(one.id) }, h('summary', { 'data-row': true },
       h('span.state', { 'data-state': one.state === 'pending' ? 'working' : 'failed' }, h('span', one.state === 'pending' ? 'pending' : 'dead')),
       h('code', one.id), h('span.cut.message', one.reason ?? 'not tried yet'), h('span.muted', plural(one.attempts ?? 0, 'attempt')),
-      one.next ? h('span.muted', 'next ', h('time', { datetime: one.next }, new Date(one.next).toLocaleTimeString())) : ago(one.since)), body);
+      one.next ? h('span.muted', 'next ', ahead(one.next)) : ago(one.since)), body);
     const show = () => {
       if (details.open) opened.add(one.id);
       else opened.delete(one.id);
       if (!details.open || body.firstChild) return;
       const event = h('div', skeleton(1));
       const pairs = { Task: one.task && h('a', { href: href(`/tasks/${encodeURIComponent(one.task)}?from=${number}`) }, one.task), Agent: one.agent, Webhook: one.config, 'Last error': one.reason, Since: one.since && ago(one.since), Attempts: one.attempts };
-      fill(body, h('dl.pairs', Object.entries(pairs).filter(([, value]) => value !== undefined).map(([name, value]) => [h('dt', name), h('dd', String(value) === '[object HTMLElement]' || value instanceof Node ? value : String(value))])),
+      fill(body, h('dl.pairs', Object.entries(pairs).filter(([, value]) => value !== undefined).map(([name, value]) => [h('dt', name), h('dd', value)])),
         h('h3', `The event it has to send (${number})`), event,
         h('div.row', button('Retry now', () => act('Retried', () => adminAct(`deliveries/${one.id}/retry`))),
           confirmButton('Drop', 'Yes, drop it', () => act('Dropped', () => adminAct(`deliveries/${one.id}`, 'DELETE')))));

@@ -1,6 +1,6 @@
 // Elements without HTML: what is given as text becomes a text node, whoever wrote it.
 
-const PROPERTIES = new Set(['value', 'checked', 'disabled', 'hidden', 'open', 'selected', 'indeterminate']);
+const PROPERTIES = new Set(['value', 'checked', 'disabled', 'hidden', 'open', 'selected']);
 
 /** An element (`tag.class.class`) with attributes, listeners (`onclick`) and children. */
 export function h(name, ...children) {
@@ -20,7 +20,7 @@ export function h(name, ...children) {
 }
 
 /** Children as nodes; nothing becomes of `null`, `undefined` and `false`. */
-export function nodes(children) {
+function nodes(children) {
   return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
 }
 

@@ -20,11 +20,14 @@ export function span(ms) {
   return `${Math.floor(ms / DAY)} d ${Math.floor((ms % DAY) / HOUR)} h`;
 }
 
-/** How long ago, in one word. */
+/** How long ago, in one word. Clocks differ a little: what seems to be ahead has just been. */
 export function age(time, now = Date.now()) {
-  const ms = Math.max(0, now - Date.parse(time));
+  const ms = now - Date.parse(time);
   if (Number.isNaN(ms)) return '';
-  if (ms < 5 * SECOND) return 'now';
+  return ms < 5 * SECOND ? 'now' : rough(ms);
+}
+
+function rough(ms) {
   if (ms < MINUTE) return `${Math.floor(ms / SECOND)} s`;
   if (ms < HOUR) return `${Math.floor(ms / MINUTE)} m`;
   if (ms < DAY) return `${Math.floor(ms / HOUR)} h`;
@@ -44,7 +47,7 @@ export function bytes(size) {
   return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`;
 }
 
-export const absolute = (time) => {
+const absolute = (time) => {
   const date = new Date(time);
   return Number.isNaN(date.getTime()) ? String(time) : `${date.toLocaleString()}.${String(date.getMilliseconds()).padStart(3, '0')}`;
 };
@@ -55,10 +58,19 @@ export function ago(time) {
   return h('time', { datetime: time, title: absolute(time), class: 'time' }, age(time));
 }
 
+/** How long until a time that is planned. */
+function until(time, now = Date.now()) {
+  const ms = Date.parse(time) - now;
+  return ms < SECOND ? 'now' : `in ${rough(ms)}`;
+}
+
+/** The same for a time to come. */
+export const ahead = (time) => h('time', { datetime: time, title: absolute(time), class: 'time', 'data-planned': '' }, until(time));
+
 /** The age of everything on the page, once in a while. */
 export function growOlder() {
   const now = Date.now();
-  for (const element of document.querySelectorAll('time[datetime]')) setText(element, age(element.dateTime, now));
+  for (const element of document.querySelectorAll('time[datetime]')) setText(element, (element.matches('[data-planned]') ? until : age)(element.dateTime, now));
 }
 
 export const firstLine = (text) => (text ?? '').trim().split('\n', 1)[0];

@@ -1,6 +1,7 @@
 // The keyboard: keys of all pages, keys of the page that is open, and the list of both.
 
-import { fill, h } from './dom.js';
+import { showDialog } from './boxes.js';
+import { h } from './dom.js';
 
 const GLOBAL = new Map();
 let ofPage = new Map();
@@ -26,6 +27,8 @@ export function listen() {
     }
     if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open].login')) return;
     if (document.querySelector('dialog[open]') && event.key !== '?') return;
+    // A key that is held moves through rows and does nothing else twice: the next question is another one.
+    if (event.repeat && !/^[jk]$/.test(event.key)) return;
     const key = prefix ? `${prefix} ${event.key}` : event.key;
     const found = ofPage.get(key) ?? GLOBAL.get(key);
     clearTimeout(forget);
@@ -55,9 +58,5 @@ export function showKeys() {
   if (open) return open.close();
   const table = (title, keys) => keys.size > 0 && [h('h3', title), h('dl', [...keys].map(([key, { words }]) => [
     h('dt', key.split(' ').map((one) => h('kbd', one))), h('dd', words)]))];
-  const dialog = h('dialog.keys', { 'aria-label': 'Keys', onclose: () => dialog.remove() });
-  fill(dialog, h('header', h('h2', 'Keys'), h('button', { type: 'button', class: 'quiet', onclick: () => dialog.close() }, 'Close')),
-    table('On this page', ofPage), table('Everywhere', GLOBAL));
-  document.body.append(dialog);
-  dialog.showModal();
+  showDialog('Keys', { class: 'keys' }, table('On this page', ofPage), table('Everywhere', GLOBAL));
 }

@@ -17,7 +17,7 @@ export function markdown(text) {
 }
 
 /** Only addresses that a browser opens as a page or a letter. */
-export function safeLink(address) {
+function safeLink(address) {
   try {
     const url = new URL(address);
     return ['http:', 'https:', 'mailto:'].includes(url.protocol) ? url.href : null;

@@ -59,7 +59,7 @@ function renderFile(part) {
   return h('div', head, preview);
 }
 
-export function decode(base64) {
+function decode(base64) {
   try {
     return Uint8Array.from(atob(base64.replaceAll('-', '+').replaceAll('_', '/')), (letter) => letter.charCodeAt(0));
   } catch {
@@ -68,7 +68,7 @@ export function decode(base64) {
 }
 
 /** Saves bytes under a name without a path. The type says nothing, so no browser opens it. */
-export function downloadButton(content, name, label = 'Download') {
+function downloadButton(content, name, label = 'Download') {
   return button(label, () => {
     const url = URL.createObjectURL(new Blob([content], { type: 'application/octet-stream' }));
     const anchor = h('a', { href: url, download: name.replace(/^.*[\\/]/, '').replace(/[\0-\x1f<>:"|?*]/g, '_') || 'file' });

@@ -36,6 +36,7 @@ export function questionCard(message, where, onAnswered = () => {}) {
     placeholder: question.isPermission ? 'Deny, and say why…' : question.choices.length ? 'Or in other words…' : 'Your answer…',
   });
   const answer = async (parts, words) => {
+    if (card.classList.contains('busy')) return;
     card.classList.add('busy');
     for (const control of controls.querySelectorAll('button, textarea')) control.disabled = true;
     fill(error);
@@ -77,7 +78,7 @@ export function questionCard(message, where, onAnswered = () => {}) {
       say();
     }
   });
-  const card = h('article.question', { 'data-question': where.task, 'data-row': true, tabindex: -1, 'aria-label': `Question: ${question.text.slice(0, 120)}` },
+  const card = h('article.question', { 'data-row': true, tabindex: -1, 'aria-label': `Question: ${question.text.slice(0, 120)}` },
     where.title && h('header', h('span.kind', question.isPermission ? 'Permission' : where.isAuth ? 'Sign-in needed' : 'Question'), where.title, ago(where.time)),
     renderText(question.text),
     question.tool && h('p.tool', 'Tool ', h('code', question.tool)),

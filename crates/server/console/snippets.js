@@ -1,12 +1,12 @@
 // The same request for a terminal or a program. Tokens never leave the session storage: programs read theirs from the environment.
 
-import { at, below, token } from './api.js';
+import { at, below, taskPath, token } from './api.js';
 import { copy } from './clipboard.js';
 import { announce, button, h } from './dom.js';
 
 /** A request that streams the events of a task after a number. */
 export const followRequest = (task, after) => ({
-  url: at(`tasks/${encodeURIComponent(task)}:subscribe`).href, method: 'GET',
+  url: at(`${taskPath(task)}:subscribe`).href, method: 'GET',
   headers: { 'A2A-Version': '1.0', 'Last-Event-ID': String(after) }, isStream: true,
 });
 
@@ -17,7 +17,7 @@ export const sendRequest = (agent, text) => ({
   body: { message: { messageId: 'm1', role: 'ROLE_USER', parts: [{ text }] } },
 });
 
-export const LANGUAGES = { curl: asCurl, Python: asPython, JavaScript: asJavaScript };
+const LANGUAGES = { curl: asCurl, Python: asPython, JavaScript: asJavaScript };
 
 /** A word of a shell, whatever is in it. */
 export const quoted = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
@@ -33,12 +33,13 @@ function asCurl({ url, method, headers, body, isStream }) {
 // JSON writes strings as Python and JavaScript do, once everything beyond ASCII is escaped.
 const literal = (text) => JSON.stringify(text).replace(/[^\x20-\x7e]/g, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
+const members = (headers, secret) => [...Object.entries(headers).map(([name, value]) => `    ${literal(name)}: ${literal(value)},`),
+  ...(token() ? [`    "Authorization": ${secret},`] : [])];
+
 function asPython({ url, method, headers, body, isStream }) {
-  const pairs = Object.entries(headers).map(([name, value]) => `    ${literal(name)}: ${literal(value)},`);
-  if (token()) pairs.push('    "Authorization": "Bearer " + os.environ["SABIR_TOKEN"],');
   return [
     `import ${token() ? 'os, ' : ''}urllib.request`, '',
-    `request = urllib.request.Request(${literal(url)}, method=${literal(method)}, headers={`, ...pairs,
+    `request = urllib.request.Request(${literal(url)}, method=${literal(method)}, headers={`, ...members(headers, '"Bearer " + os.environ["SABIR_TOKEN"]'),
     body ? `}, data=${literal(JSON.stringify(body))}.encode())` : '})',
     'with urllib.request.urlopen(request) as response:',
     ...(isStream ? ['    for line in response:', '        if line.startswith(b"data:"):', '            print(line[5:].decode().strip())']
@@ -47,10 +48,8 @@ function asPython({ url, method, headers, body, isStream }) {
 }
 
 function asJavaScript({ url, method, headers, body, isStream }) {
-  const pairs = Object.entries(headers).map(([name, value]) => `    ${literal(name)}: ${literal(value)},`);
-  if (token()) pairs.push('    "Authorization": `Bearer ${process.env.SABIR_TOKEN}`,');
   return [
-    `const response = await fetch(${literal(url)}, {`, `  method: ${literal(method)},`, '  headers: {', ...pairs, '  },',
+    `const response = await fetch(${literal(url)}, {`, `  method: ${literal(method)},`, '  headers: {', ...members(headers, '`Bearer ${process.env.SABIR_TOKEN}`'), '  },',
     ...(body ? [`  body: ${literal(JSON.stringify(body))},`] : []), '});',
     ...(isStream ? ['for await (const text of response.body.pipeThrough(new TextDecoderStream())) console.log(text);']
       : ['console.log(await response.json());']),

@@ -1,9 +1,8 @@
 // The server itself: what runs, where tasks are kept, how near the limits are, and every setting with its origin.
 
 import { admin, card, json } from './api.js';
-import { failureBox, limitedNote, pageHead, skeleton } from './boxes.js';
+import { limitedNote, pageHead, refresh, skeleton } from './boxes.js';
 import { copyButton } from './clipboard.js';
-import { every } from './connection.js';
 import { fill, h } from './dom.js';
 import { bytes, count, span } from './format.js';
 import { badge, STATES } from './state.js';
@@ -13,19 +12,15 @@ export function open({ main, signal, href }) {
   const nodes = h('section');
   const settings = h('section');
   fill(main, pageHead('System'), overview, nodes, settings);
-  every(3000, signal, load);
+  refresh(3000, signal, overview, load);
   showSettings();
 
   async function load() {
-    try {
-      const [system, cluster] = await Promise.all([admin('system'), admin('nodes')]);
-      if (signal.aborted) return;
-      if (system) fill(overview, panels(system));
-      else await loadPublic();
-      fill(nodes, cluster?.nodes?.length > 0 && [h('h2', 'Nodes'), nodeTable(cluster.nodes)]);
-    } catch (failure) {
-      if (!signal.aborted && failure.status && overview.querySelector('.skeletons, .failure')) fill(overview, failureBox(failure, load));
-    }
+    const [system, cluster] = await Promise.all([admin('system'), admin('nodes')]);
+    if (signal.aborted) return;
+    if (system) fill(overview, panels(system));
+    else await loadPublic();
+    fill(nodes, cluster?.nodes?.length > 0 && [h('h2', 'Nodes'), nodeTable(cluster.nodes)]);
   }
 
   /** What everybody may know. */
@@ -41,8 +36,7 @@ export function open({ main, signal, href }) {
     return [
       panel('Server', { Version: [system.version, system.commit && ` (${system.commit})`], Health: system.health, Up: span(system.uptime * 1000), Addresses: (system.urls ?? []).join(', '),
         Callers: system.auth ? 'need credentials' : 'need no credentials', Process: String(system.pid ?? ''), Node: system.node, Memory: memory.resident && `${bytes(memory.resident)} resident` }),
-      panel('Store', { Kind: store.kind, Place: h('span.breaks', store.place ?? ''), Size: bytes(store.bytes), Durability: store.durability, Format: store.format && String(store.format),
-        Writes: store.writeLatency && `${span(store.writeLatency.p50 * 1000)} median, ${span(store.writeLatency.p99 * 1000)} for 99 of 100` }),
+      panel('Store', { Kind: store.kind, Place: h('span.breaks', store.place ?? ''), Size: bytes(store.bytes), Durability: store.durability, Format: store.format && String(store.format) }),
       panel('Now', { Streams: count(system.streams), Connections: count(system.connections), Deliveries: h('a', { href: href('/deliveries') }, `${count(deliveries.pending)} pending, ${count(deliveries.givenUp)} dead`), Tasks: count(tasks.total) },
         h('p.states', STATES.filter((state) => tasks[state]).map((state) => h('a', { href: href(`/tasks?state=${state}`) }, badge(state), ` ${count(tasks[state])}`)))),
       limits.length > 0 && h('section.panel', h('h2', 'Limits'), limits.map(limitRow)),

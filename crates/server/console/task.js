@@ -1,6 +1,6 @@
 // One task: its life as a timeline, what is known of it, and what one can do with it.
 
-import { Failure, agents, asRow, cancelTask, json, lastEvent, readTask, taskFacts, webhooksOf } from './api.js';
+import { Failure, agentPage, agents, asRow, cancelByNumber, cancelTask, json, lastEvent, listTasks, readTask, taskFacts, taskPage, webhooksOf } from './api.js';
 import { emptyBox, failureBox, showDialog, skeleton } from './boxes.js';
 import { commandLine, copyButton } from './clipboard.js';
 import { announce, button, confirmButton, fill, h, setText } from './dom.js';
@@ -23,38 +23,45 @@ export function open({ id, query, main, signal, href, go, title }) {
   // The agent becomes known after the page is there.
   const sameContext = { get agent() { return known.agent; }, get context() { return known.context; } };
   const thisTask = { get agent() { return known.agent; }, get context() { return known.context; }, task: id };
+  // How A2A calls name it; the agent is there where the id alone is not enough.
+  const named = { id };
+  const number = Number(query.get('no')) || undefined;
+  let isHidden = false;
+  let isFound = false;
   let whole = null;
-  const path = `/tasks/${encodeURIComponent(id)}`;
+  const path = (more) => `/tasks/${encodeURIComponent(id)}?${new URLSearchParams({ ...number && { no: number }, ...more })}`;
   const state = badge('');
   const heading = h('h1', short(id));
   const about = h('p.sub', h('code.id', id), copyButton(id));
   const cancel = confirmButton('Cancel', 'Yes, cancel it', async () => {
     try {
-      show(asRow(await cancelTask(id)));
+      if (known.number) await cancelByNumber(known.number);
+      else show(asRow(await cancelTask(named)));
       announce('Canceled');
+      if (known.number) await read();
     } catch (failure) {
       fill(notice, h('p.error-line', `Not canceled: ${failure.message}.`));
     }
   }, { title: 'Cancel this task (c)' });
-  const raw = (number) => showFrames(id, timeline.total, number, (at) => {
+  const raw = (number) => showFrames(named, timeline.total, number, (at) => {
     const url = new URL(location);
     if (at) url.searchParams.set('raw', at);
     else url.searchParams.delete('raw');
     history.replaceState(null, '', url);
   });
   const actions = h('div.actions', cancel, button('Raw frames', () => raw(Math.max(1, timeline.total - 9)), { title: 'Frames in every dialect (r)' }),
-    copyMenu(() => followRequest(id, 0)));
+    copyMenu(() => followRequest(named, 0)));
   const notice = h('div', { role: 'alert' });
   const facts = h('aside.facts', { 'aria-label': 'Facts' }, skeleton(8));
   const composer = h('section.composer');
   const hooks = {
-    from: (number) => href(`${path}?from=${number}`), raw: (number) => href(`${path}?raw=${number}`),
-    goTo: (number) => go(`${path}?from=${number}`), artifact: showArtifact, onEvent, onRows,
+    from: (number) => href(path({ from: number })), raw: (number) => href(path({ raw: number })),
+    goTo: (number) => go(path({ from: number })), artifact: showArtifact, onEvent, onRows,
     // Admin calls know how long a task is; without them the server is asked for an event that cannot be there.
-    total: async () => (await taskFacts(id))?.events ?? lastEvent(id, signal),
+    total: async () => (await taskFacts(id, known.number))?.events ?? lastEvent(named, signal),
     onError: (failure) => fill(notice, failureBox(failure, () => go(location.pathname.slice(href('').length) + location.search, true))),
   };
-  const timeline = new Timeline(id, signal, hooks);
+  const timeline = new Timeline(named, signal, hooks);
   timeline.list.addEventListener('click', (event) => {
     const link = event.target.closest('[data-raw]');
     if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -66,7 +73,7 @@ export function open({ id, query, main, signal, href, go, title }) {
     h('div.task-grid', h('div', timeline.element, composer), facts));
 
   pageKeys([
-    ['c', 'Cancel this task', () => cancel.ask()], ['y', 'Answer yes', () => openCard()?.yes()], ['n', 'Answer no', () => openCard()?.no()],
+    ['c', 'Cancel this task', () => cancel.hidden || cancel.ask()], ['y', 'Answer yes', () => openCard()?.yes()], ['n', 'Answer no', () => openCard()?.no()],
     ['m', 'Write a message', () => main.querySelector('.question textarea, #message')?.focus()], ['r', 'Raw frames', () => raw(Math.max(1, timeline.total - 9))],
     ['f', 'Follow the end', () => timeline.toEnd()],
     ['x', 'Fold or unfold tool calls', () => {
@@ -78,13 +85,14 @@ export function open({ id, query, main, signal, href, go, title }) {
 
   const openCard = () => main.querySelector('.question');
   const from = Number(query.get('from')) || undefined;
-  const asked = taskFacts(id);
-  const opening = Promise.resolve(asked).catch(() => null).then((admin) => timeline.open(from, admin?.events));
+  const asked = findTask();
+  const opening = asked.catch((failure) => { if (failure.status === 409) throw failure; }).then((admin) => isHidden || timeline.open(from, admin?.events));
   opening.then(() => {
-    if (query.get('raw')) raw(Number(query.get('raw')));
+    if (query.get('raw') && !isHidden) raw(Number(query.get('raw')));
   }, (failure) => {
     if (signal.aborted) return;
-    if (failure.status === 404) {
+    if (failure.status === 409) chooseTask();
+    else if (failure.status === 404) {
       fill(main, emptyBox('There is no such task', h('p', 'No task that you may see has the id ', h('code', id), '. It may have been deleted by retention.'),
         h('p', h('a', { href: href('/tasks') }, 'All tasks'))));
     } else hooks.onError(failure);
@@ -93,22 +101,50 @@ export function open({ id, query, main, signal, href, go, title }) {
   const clock = setInterval(showDuration, 1000);
   signal.addEventListener('abort', () => clearInterval(clock));
 
+  /** What admin calls know; null: there are none. */
+  async function findTask() {
+    const only = await Promise.resolve(taskFacts(id)).catch((failure) => {
+      if (failure.status !== 409 || !number) throw failure;
+    });
+    if (only === null || (only && (!number || only.number === number))) return only;
+    const facts = await taskFacts(id, number);
+    if (!facts) throw new Failure(404, 'there is no such task');
+    named.agent = facts.agent;
+    // A2A calls know no numbers, and find the caller's own task first.
+    const { context, statusTime } = asRow(await readTask(named, signal).catch(() => ({ status: {} })));
+    isHidden = context !== facts.context || statusTime !== facts.statusTime;
+    if (isHidden) {
+      fill(actions, cancel);
+      timeline.element.hidden = composer.hidden = true;
+      fill(notice, h('p.note', `A2A calls reach another task with this id. Of this one, of ${facts.owner}, only the facts are shown.`));
+    }
+    return facts;
+  }
+
+  async function chooseTask() {
+    const { tasks } = await listTasks({ id }).catch(() => ({ tasks: [] }));
+    if (signal.aborted) return;
+    fill(main, emptyBox('Several tasks have this id', tasks.filter((task) => task.id === id).map((task) => h('p',
+      h('a', { href: href(taskPage(task)) }, `${task.number}: ${firstLine(task.message) || short(id)}`), ` of ${task.owner}, agent ${task.agent}, ${task.state}`))));
+  }
+
   /** What the admin calls know, then the whole task. */
-  async function read(asked = taskFacts(id)) {
+  async function read(asked = taskFacts(id, known.number)) {
     try {
       const admin = await asked;
       if (signal.aborted) return;
-      if (admin) show(admin);
-      if (!(admin?.bytes > MOST_BYTES)) await readWhole();
+      isFound = true;
+      show(admin ?? {});
+      if (!isHidden && !(admin?.bytes > MOST_BYTES)) await readWhole();
       if (!known.agent) await findAgent();
       if (!signal.aborted) showFacts();
     } catch (failure) {
-      if (!signal.aborted && failure.status !== 404 && failure.status !== 0) hooks.onError(failure);
+      if (!signal.aborted && ![0, 404, 409].includes(failure.status)) hooks.onError(failure);
     }
   }
 
   async function readWhole() {
-    whole = await readTask(id, signal);
+    whole = await readTask(named, signal);
     const row = asRow(whole);
     show({ ...row, agent: known.agent, message: row.message || known.message });
     showAnswers();
@@ -129,7 +165,8 @@ export function open({ id, query, main, signal, href, go, title }) {
     const before = known.state;
     for (const [name, value] of Object.entries(next)) if (value !== undefined) known[name] = value;
     state.show(known.state);
-    cancel.hidden = !known.state || isOver(known.state);
+    // Before the facts are there it is not known which task would be canceled.
+    cancel.hidden = !isFound || !known.state || isOver(known.state);
     const words = firstLine(known.message) || short(id);
     setText(heading, words);
     heading.title = known.message ?? '';
@@ -171,7 +208,7 @@ export function open({ id, query, main, signal, href, go, title }) {
     });
     showAnswers();
     const unseen = isWaiting(known.state) && timeline.isDetached;
-    if (unseen !== composer.classList.contains('unseen-question')) showComposer();
+    if (unseen !== (composed === 'unseen')) showComposer();
     showFacts();
   }
 
@@ -196,7 +233,6 @@ export function open({ id, query, main, signal, href, go, title }) {
   let composed;
   function showComposer() {
     const unseen = isWaiting(known.state) && timeline.isDetached;
-    composer.classList.toggle('unseen-question', unseen);
     const form = unseen ? 'unseen' : isWaiting(known.state) ? 'question' : isOver(known.state) ? 'over' : 'open';
     if (composed === form) return;
     composed = form;
@@ -204,7 +240,7 @@ export function open({ id, query, main, signal, href, go, title }) {
     else if (form === 'question' || !known.state) fill(composer);
     else if (form === 'over') {
       fill(composer, h('h2', 'Follow up'), sendForm(sameContext, { label: 'A new task in the same context' },
-        (task) => go(`/tasks/${encodeURIComponent(task.id)}`)));
+        (task) => go(taskPage(task))));
     } else {
       fill(composer, h('h2', 'Next message'), sendForm(thisTask, { label: 'The next message to this task' },
         () => refresh()));
@@ -238,7 +274,7 @@ export function open({ id, query, main, signal, href, go, title }) {
     const others = around?.tasks.filter((task) => task.id !== id) ?? [];
     fill(facts, h('dl',
       fact('State', badge(known.state), known.statusTime && ago(known.statusTime)),
-      fact('Agent', known.agent && h('a', { href: href(`/agents/${encodeURIComponent(known.agent)}`) }, known.agent)),
+      fact('Agent', known.agent && h('a', { href: href(agentPage(known.agent)) }, known.agent)),
       fact('Task', h('code.id', { title: id }, short(id)), copyButton(id)),
       fact('Context', known.context && [h('code.id', { title: known.context }, short(known.context)), copyButton(known.context)]),
       fact('Owner', known.owner), fact('Node', known.node), fact('Waits for', known.waitsFor),
@@ -248,14 +284,14 @@ export function open({ id, query, main, signal, href, go, title }) {
       fact('Webhooks', around?.webhooks?.length ? around.webhooks.map((hook) => h('div.cut', { title: hook.url }, hook.url)) : around?.webhooks && 'none')),
     artifactList(),
     others.length > 0 && [h('h2', 'Same context'), h('ul.others', others.slice(0, 6).map((task) => h('li',
-      badge(ofA2a(task.status.state)), h('a', { href: href(`/tasks/${encodeURIComponent(task.id)}`), class: 'cut' }, firstLine(asRow(task).message) || short(task.id))))),
+      badge(ofA2a(task.status.state)), h('a', { href: href(taskPage(task)), class: 'cut' }, firstLine(asRow(task).message) || short(task.id))))),
     h('a', { href: href(`/tasks?context=${encodeURIComponent(known.context)}`) }, `All tasks of this context (${count(around.total)})`)],
     h('h2', 'On the command line'), commandLine(`sabir watch ${id}`));
   }
 
   async function loadAround() {
     const [page, webhooks] = await Promise.all([
-      json(`tasks?contextId=${encodeURIComponent(known.context)}&pageSize=7&historyLength=5`).catch(() => null), webhooksOf(id).catch(() => null)]);
+      json(`tasks?contextId=${encodeURIComponent(known.context)}&pageSize=7&historyLength=5`).catch(() => null), isHidden ? null : webhooksOf(named).catch(() => null)]);
     around = { tasks: page?.tasks ?? [], total: page?.totalSize ?? 0, webhooks };
     if (!signal.aborted) showFacts();
   }
@@ -264,7 +300,7 @@ export function open({ id, query, main, signal, href, go, title }) {
     if (!whole) return known.bytes > MOST_BYTES && [h('h2', 'Artifacts'), button(`Read them (${bytes(known.bytes)})`, async () => { await readWhole(); showFacts(); })];
     const all = whole.artifacts ?? [];
     return all.length > 0 && [h('h2', plural(all.length, 'artifact')), h('ul.artifacts', all.map((artifact) => h('li',
-      h('button', { type: 'button', class: 'link cut', onclick: () => showArtifact(artifact.artifactId) }, artifact.name || 'artifact'),
+      button(artifact.name || 'artifact', () => showArtifact(artifact.artifactId), { class: 'link cut' }),
       h('span.muted', bytes(sizeOf(artifact))), artifactDownload(artifact))))];
   }
 

@@ -24,9 +24,8 @@ export class Timeline {
     this.last = 0;
     this.follows = true;
     this.list = h('ol.timeline', { 'aria-label': 'Events' });
-    this.older = button('Older events', () => this.loadOlder(), { class: 'edge' });
+    this.older = button('Older events', () => this.loadOlder(), { class: 'edge', hidden: true });
     this.newer = button('Newer events', () => this.loadNewer(), { class: 'edge', hidden: true });
-    this.older.hidden = true;
     this.place = h('span.place', { 'data-window': '' }, '…');
     this.followButton = button('Follow', () => (this.follows ? this.#setFollows(false) : this.toEnd()), { 'aria-pressed': 'true', class: 'toggle' });
     this.goTo = h('input', { type: 'number', min: 1, placeholder: 'event', 'aria-label': 'Go to event', class: 'go-to' });
@@ -120,11 +119,6 @@ export class Timeline {
     }
   }
 
-  /** The row of a status message with this id. */
-  rowOf(messageId) {
-    return this.rows.find((row) => row.messageId === messageId);
-  }
-
   lastStatusRow() {
     return this.isDetached ? undefined : this.rows.findLast((row) => row.state);
   }
@@ -148,12 +142,8 @@ export class Timeline {
 
   /** Takes events as they happen, from behind the last one. */
   #attach() {
-    this.#stop();
+    const signal = this.#renew();
     this.isDetached = false;
-    this.live = new AbortController();
-    const { signal } = this.live;
-    const stop = () => this.live.abort();
-    this.signal.addEventListener('abort', stop, { once: true });
     let queue = [];
     let isPlanned = false;
     const flush = () => {
@@ -188,12 +178,9 @@ export class Timeline {
 
   /** The window is not at the end: only the number of the last event is looked at. */
   #detach() {
-    this.#stop();
+    const signal = this.#renew();
     this.isDetached = true;
-    this.live = new AbortController();
-    const { live } = this;
-    this.signal.addEventListener('abort', () => live.abort(), { once: true });
-    every(3000, live.signal, async () => {
+    every(3000, signal, async () => {
       try {
         this.total = await this.hooks.total();
         this.#show();
@@ -204,8 +191,13 @@ export class Timeline {
     this.#show();
   }
 
-  #stop() {
+  /** Ends what looks at the task now; the signal is for what does next. */
+  #renew() {
     this.live?.abort();
+    const live = new AbortController();
+    this.live = live;
+    this.signal.addEventListener('abort', () => live.abort(), { signal: live.signal });
+    return live.signal;
   }
 
   #clear() {

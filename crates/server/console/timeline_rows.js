@@ -1,10 +1,10 @@
 // Events as rows of a timeline. Pieces of one artifact are joined, and a tool call is one row with its result.
 
-import { fill, h, setText } from './dom.js';
+import { button, fill, h, setText } from './dom.js';
 import { ago, bytes, count } from './format.js';
 import { folded, renderPart, renderParts, renderText, TOOL_CALL } from './parts.js';
 import { questionOf } from './question.js';
-import { isOver, isWaiting, ofA2a } from './state.js';
+import { isWaiting, ofA2a } from './state.js';
 
 /** A row of joined pieces is not made longer than this, so that rows can be dropped one by one. */
 const MOST_TEXT = 12_000;
@@ -61,7 +61,7 @@ export class RowMaker {
     const node = h('li', { class: `event ${kind}`, 'data-event': event.number },
       label, h('span.rail', { 'aria-hidden': 'true' }), h('div.content',
         h('div.head', title, h('span.tools',
-          h('a', { href: this.#links.from(event.number), 'data-replay': event.number }, 'Replay from here'),
+          h('a', { href: this.#links.from(event.number) }, 'Replay from here'),
           h('a', { href: this.#links.raw(event.number), 'data-raw': event.number }, 'Raw')), ago(this.#time)), body));
     const row = { first: event.number, last: event.number, node, title, body, kind, size: 1 };
     row.number = () => {
@@ -102,11 +102,9 @@ function statusRow(row, status) {
   row.state = state;
   row.node.dataset.state = state;
   fill(row.title, words.charAt(0).toUpperCase() + words.slice(1));
-  if (isOver(state)) row.node.classList.add('end');
   if (!status?.message) return row;
   row.messageId = status.message.messageId;
   if (isWaiting(state)) {
-    row.node.classList.add('asks');
     row.message = status.message;
     row.close = () => {
       const question = questionOf(status.message);
@@ -150,7 +148,7 @@ function artifactRow(row, update, links) {
   const { artifactId } = update.artifact;
   const about = h('span.muted');
   const isContinued = update.append === true;
-  const more = isContinued && h('button', { type: 'button', class: 'quiet', onclick: () => links.artifact(artifactId) }, 'Whole artifact');
+  const more = isContinued && button('Whole artifact', () => links.artifact(artifactId), { class: 'quiet' });
   fill(row.title, h('span.name', update.artifact.name || 'artifact'), isContinued && h('span.muted', 'continued'), about, more);
   const blocks = [];
   let text = 0;

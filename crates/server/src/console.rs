@@ -197,7 +197,7 @@ mod tests {
     /// What a browser loads, all pages together.
     const MOST_BYTES: usize = 60_000;
     /// The same before compression.
-    const MOST_WRITTEN: usize = 150_000;
+    const MOST_WRITTEN: usize = 155_000;
 
     #[test]
     fn what_a_browser_loads_is_small() {

@@ -1,11 +1,15 @@
 """Who sees what: tokens, and what a page may do."""
 
 import hashlib
+import time
 import urllib.request
 
 from playwright.sync_api import expect
 
+from stage import until_answered
+
 BOSS, ALICE = 'sabir_boss-0123456789abcdef0123456789', 'sabir_alice-0123456789abcdef012345678'
+BOB = 'sabir_bob-0123456789abcdef01234567890'
 
 
 def _settings():
@@ -16,21 +20,25 @@ def _settings():
     )
 
 
+def _log_in(page, token):
+    """Not before every call has been refused: a late refusal would open the dialog again."""
+    field = page.locator('dialog.login input')
+    expect(field).to_be_visible()
+    until_answered(page)
+    field.fill(token)
+    page.keyboard.press('Enter')
+
+
 def a_token_is_asked_for_and_kept_for_the_session_only(stage):
     server = stage.server(settings=_settings())
     server.token = BOSS
     task = server.send('hello')['id']
     page = stage.page(server)
-    field = page.locator('dialog.login input')
-    expect(field).to_be_visible()
-    field.fill('wrong')
-    page.keyboard.press('Enter')
+    _log_in(page, 'wrong')
     # It is asked for again, and nothing is shown.
-    page.wait_for_timeout(1000)
-    expect(field).to_be_visible()
+    expect(page.locator('dialog.login')).to_contain_text('does not take this token')
     expect(page.locator('[data-task]')).to_have_count(0)
-    field.fill(BOSS)
-    page.keyboard.press('Enter')
+    _log_in(page, BOSS)
     expect(page.locator(f'[data-task="{task}"]')).to_be_visible()
     assert BOSS not in page.evaluate('JSON.stringify(localStorage)')
     assert BOSS not in page.url
@@ -48,8 +56,7 @@ def a_caller_who_is_no_admin_sees_its_own_tasks(stage):
     server.token = ALICE
     own = server.send('hello from alice')['id']
     page = stage.page(server)
-    page.locator('dialog.login input').fill(ALICE)
-    page.keyboard.press('Enter')
+    _log_in(page, ALICE)
     expect(page.locator(f'[data-task="{own}"]')).to_contain_text('hello from alice')
     expect(page.locator(f'[data-task="{hidden}"]')).to_have_count(0)
     page.locator(f'[data-task="{own}"]').click()
@@ -77,8 +84,68 @@ def a_page_of_another_origin_cannot_frame_it(stage):
     page.evaluate(
         '''(url) => { const frame = document.createElement('iframe'); frame.src = url; document.body.append(frame); }''', server.url + '/console'
     )
+    # The policies of both pages refuse it; what the browser says of that is expected.
+    deadline = time.monotonic() + 10
+    while not stage.complaints and time.monotonic() < deadline:
+        page.wait_for_timeout(50)
     page.wait_for_timeout(500)
     framed = [frame.url for frame in page.frames if frame.url.startswith(server.url)]
-    # The policies of both pages refuse it; what the browser says of that is expected.
     stage.complaints.clear()
     assert not framed, framed
+
+
+def agents_of_another_login_are_not_kept(stage):
+    server = stage.server(settings=_settings().replace('"run", "read"', '"run:demo", "read:demo"'))
+    page = stage.page(server, '/console/agents')
+    page.locator('dialog.login input').fill(BOSS)
+    page.keyboard.press('Enter')
+    expect(page.locator('[data-agent="asks"]')).to_be_visible()
+    page.get_by_role('button', name='Log out').click()
+    page.locator('dialog.login input').fill(ALICE)
+    page.keyboard.press('Enter')
+    expect(page.locator('#main')).to_contain_text('demo')
+    expect(page.locator('#main')).to_contain_text('admin')
+
+
+def tasks_of_the_same_id_are_told_apart(stage):
+    """Callers of 0.1 choose ids, also such that are the number of another task."""
+    server = stage.server(settings=_settings() + _token('bob', BOB, '["run", "read"]'))
+    for token, name in ((ALICE, 'alice'), (BOB, 'bob')):
+        server.token = token
+        server.call('/', _own('3', f'ask of {name}?'), version='0.1')
+    server.token = ALICE
+    other = server.send('ask the third?')['id']
+    server.token = BOSS
+    numbers = {row['owner']: row['number'] for row in server.call('/admin/v1/tasks')['tasks'] if row['id'] == '3'}
+    assert len(numbers) == 2, numbers
+    page = stage.page(server)
+    page.locator('dialog.login input').fill(BOSS)
+    page.keyboard.press('Enter')
+    rows = page.locator('[data-task="3"]')
+    expect(rows).to_have_count(2)
+    row = rows.filter(has_text='of alice')
+    number = numbers['token:alice']
+    row.click()
+    assert page.url.endswith(f'/console/tasks/3?no={number}'), page.url
+    facts = page.get_by_label('Facts')
+    expect(facts).to_contain_text('token:alice')
+    page.get_by_role('button', name='Cancel', exact=True).click()
+    page.get_by_role('button', name='Yes, cancel it').click()
+    expect(facts).to_contain_text('canceled')
+    states = {row['number']: row['state'] for row in server.call('/admin/v1/tasks')['tasks']}
+    assert states.pop(number) == 'canceled' and set(states.values()) == {'input-required'}, states
+    # Without a number one is asked which; the task whose number is 3 is another one.
+    page.goto(f'{server.url}/console/tasks/3')
+    expect(page.get_by_role('heading', name='Several tasks have this id')).to_be_visible()
+    page.get_by_role('link', name='of bob').click()
+    expect(facts).to_contain_text('token:bob')
+    page.goto(f'{server.url}/console/tasks/{other}')
+    expect(facts).to_contain_text('token:alice')
+
+
+def _own(task, text):
+    return {'jsonrpc': '2.0', 'id': 1, 'method': 'tasks/send', 'params': {'id': task, 'message': {'role': 'user', 'parts': [{'type': 'text', 'text': text}]}}}
+
+
+def _token(name, token, scopes):
+    return f'[[auth.token]]\nsubject = "{name}"\nhash = "sha256:{hashlib.sha256(token.encode()).hexdigest()}"\nscopes = {scopes}\n'

@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import expect
 
-from stage import settle
+from stage import go_to, settle
 
 
 def _brightness(page, property):
@@ -20,6 +20,7 @@ def the_system_decides_dark_or_light_and_the_switch_overrules_it(stage):
     light = stage.page(server, color_scheme='light')
     assert _brightness(light, 'backgroundColor') > 200 > _brightness(light, 'color')
     light.get_by_role('button', name='Theme').click()
+    expect(light.locator('html')).to_have_attribute('data-theme', 'dark')
     assert _brightness(light, 'backgroundColor') < 60
     # It is remembered.
     light.reload()
@@ -99,8 +100,7 @@ def pictures_and_rows_do_not_jump_while_loading(stage):
         '''() => { window.shift = 0; new PerformanceObserver((list) => {
             for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shift += entry.value; }).observe({ type: 'layout-shift', buffered: true }); }'''
     )
-    page.keyboard.press('g')
-    page.keyboard.press('t')
+    go_to(page, 't', page.get_by_role('heading', name='Tasks', level=1))
     expect(page.locator('[data-task]')).to_have_count(30)
     settle(page)
     shift = page.evaluate('window.shift')

@@ -2,16 +2,14 @@
 
 from playwright.sync_api import expect
 
-from stage import settle
+from stage import go_to, settle
 
 
 def pages_are_reached_by_keys(stage):
     page = stage.page(stage.server())
     expect(page.get_by_role('heading', name='Tasks', exact=True)).to_be_visible()
     for key, name in (('w', 'Waiting'), ('a', 'Agents'), ('d', 'Deliveries'), ('s', 'System'), ('t', 'Tasks')):
-        page.keyboard.press('g')
-        page.keyboard.press(key)
-        expect(page.get_by_role('heading', name=name, level=1)).to_be_visible()
+        go_to(page, key, page.get_by_role('heading', name=name, level=1))
         expect(page.locator('#nav [aria-current="page"]')).to_contain_text(name)
 
 
@@ -63,10 +61,12 @@ def a_permission_is_refused_by_a_key(stage):
 
 def a_task_is_canceled_by_keys(stage):
     server = stage.server()
-    task = server.send('slow 60', wait=False)['id']
+    task = server.send('slow 600', wait=False)['id']
     page = stage.page(server, f'/console/tasks/{task}')
+    expect(page.get_by_label('Facts')).to_contain_text('working')
     expect(page.get_by_role('button', name='Cancel', exact=True)).to_be_visible()
     page.keyboard.press('c')
+    expect(page.get_by_role('button', name='Yes, cancel it')).to_be_focused()
     page.keyboard.press('Enter')
     server.until(task, 'CANCELED')
 
@@ -90,3 +90,28 @@ def every_control_can_be_reached_and_is_named(stage):
                 return [document.activeElement.tagName, style.outlineStyle, style.outlineWidth, style.boxShadow]; }'''
         )
         assert ring[0] != 'BODY' and (ring[1] != 'none' and ring[2] != '0px' or ring[3] != 'none'), f'{path}: {ring}'
+
+
+def a_key_that_is_held_answers_once(stage):
+    server = stage.server()
+    task = server.send('please remove it', agent='asks')['id']
+    page = stage.page(server, f'/console/tasks/{task}')
+    card = page.locator('.question')
+    expect(card).to_be_visible()
+    sent = []
+
+    def slowly(route):
+        sent.append(route.request.post_data)
+        page.wait_for_timeout(500)
+        route.continue_()
+
+    page.route('**/message:send', slowly)
+    for _ in range(4):
+        page.keyboard.down('y')
+    page.keyboard.up('y')
+    # Pressed again while the answer is under way.
+    page.keyboard.press('y')
+    page.keyboard.press('n')
+    expect(page.get_by_label('Facts')).to_contain_text('completed')
+    page.wait_for_timeout(500)
+    assert len(sent) == 1, sent

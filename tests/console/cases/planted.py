@@ -15,6 +15,8 @@ MARKDOWN = (
 )
 SAID = {'text': MARKDOWN, 'title': SCRIPT, 'input': {SCRIPT: SCRIPT, 'list': [SCRIPT]}}
 SETTINGS = '[push]\nallow_hosts = ["127.0.0.1"]\n'
+# Opens everything that is folded, and says how much that is.
+UNFOLD = '() => [...document.querySelectorAll("details:not([open])")].map((details) => { details.open = true; }).length'
 
 
 def script_in_every_field_stays_text(stage):
@@ -34,9 +36,8 @@ def script_in_every_field_stays_text(stage):
     for path in ('tasks', 'waiting', 'agents', 'agents/asks', 'deliveries', 'system', *(f'tasks/{task}' for task in ids)):
         page = stage.page(server, f'/console/{path}')
         settle(page)
-        for closed in page.locator('details:not([open]) > summary').all():
-            if closed.is_visible():
-                closed.click()
+        if page.evaluate(UNFOLD):
+            settle(page)
         _check(page, path)
     page = stage.page(server, f'/console/tasks/{ids[0]}?raw=1')
     expect(page.locator('[data-frame]').first).to_be_visible()
@@ -78,7 +79,8 @@ def _own_ids(server):
     """Callers of 0.1 choose the ids of their tasks."""
     own = 'x"><img src=x onerror=window.owned=1>'
     body = {'id': own, 'sessionId': SCRIPT, 'message': {'role': 'user', 'parts': [{'type': 'text', 'text': SCRIPT}]}}
-    server.call('/', {'jsonrpc': '2.0', 'id': 1, 'method': 'tasks/send', 'params': body})
+    answer = server.call('/', {'jsonrpc': '2.0', 'id': 1, 'method': 'tasks/send', 'params': body}, version='0.1')
+    assert 'result' in answer, answer
     return quote(own, safe='')
 
 

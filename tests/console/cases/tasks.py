@@ -1,8 +1,10 @@
 """The list of tasks."""
 
+from urllib.parse import parse_qs, urlsplit
+
 from playwright.sync_api import expect
 
-from stage import wait_for
+from stage import settle, wait_for
 
 
 def an_empty_list_says_what_to_do(stage):
@@ -28,7 +30,7 @@ def new_tasks_and_new_states_come_by_themselves(stage):
     first = server.send('hello')
     page = stage.page(server)
     expect(page.locator('[data-task]')).to_have_count(1)
-    slow = server.send('slow 30', wait=False)['id']
+    slow = server.send('slow 600', wait=False)['id']
     row = page.locator(f'[data-task="{slow}"]')
     expect(row).to_contain_text('working')
     # The newest is above the one that was there.
@@ -95,3 +97,83 @@ def older_tasks_are_loaded_on_demand(stage):
         more.click()
         wait_for(page, 'before => document.querySelectorAll("[data-task]").length > before', before)
     expect(page.locator('[data-task]')).to_have_count(120)
+
+
+def a_burst_of_new_tasks_is_shown_whole(stage):
+    """More of them between two looks than a page has, while the newest one was known before."""
+    rows = [_row(number) for number in range(1, 61)]
+    page = _page_of(stage, rows)
+    expect(page.locator('[data-task]')).to_have_count(50)
+    rows += [_row(number) for number in range(61, 221)]
+    rows[59]['statusTime'] = _time(500)
+    expect(page.locator('[data-task]')).to_have_count(210)
+    page.get_by_role('button', name='Load more').click()
+    expect(page.locator('[data-task]')).to_have_count(220)
+
+
+def a_list_keeps_so_many_rows_and_finds_the_others_again(stage):
+    rows = [_row(number) for number in range(1, 31)]
+    page = _page_of(stage, rows)
+    shown = page.locator('[data-task]')
+    for count in range(430, 2431, 400):
+        rows += [_row(number) for number in range(len(rows) + 1, count + 1)]
+        expect(shown.first).to_have_attribute('data-task', f'task-{count}')
+        expect(shown).to_have_count(min(count, 2000))
+    assert shown.last.get_attribute('data-task') == 'task-431'
+    page.get_by_role('button', name='Load more').click()
+    expect(page.locator('[data-task="task-430"]')).to_be_attached()
+    expect(page.locator('[data-task="task-400"]')).to_be_attached()
+
+
+def a_list_that_was_left_far_behind_begins_again(stage):
+    rows = [_row(number) for number in range(1, 31)]
+    page = _page_of(stage, rows)
+    expect(page.locator('[data-task]')).to_have_count(30)
+    rows += [_row(number) for number in range(31, 3031)]
+    expect(page.locator('[data-task]')).to_have_count(50)
+    expect(page.locator('[data-task]').first).to_have_attribute('data-task', 'task-3030')
+    page.get_by_role('button', name='Load more').click()
+    expect(page.locator('[data-task]')).to_have_count(100)
+
+
+def a_list_that_is_not_updated_says_so(stage):
+    server = stage.server()
+    server.send('hello')
+    for path, calls in (('tasks', 'admin/v1/tasks?*'), ('waiting', 'tasks?*'), ('agents', 'admin/v1/agents'), ('deliveries', 'admin/v1/deliveries?*'), ('system', 'admin/v1/system')):
+        page = stage.page(server, f'/console/{path}')
+        settle(page)
+        line = page.get_by_text('Not updated since')
+        expect(line).to_have_count(0)
+        page.route(f'{server.url}/{calls}', lambda route: route.fulfill(status=503, json={'detail': 'the database is away'}))
+        expect(line).to_contain_text('the database is away')
+        page.unroute(f'{server.url}/{calls}')
+        page.get_by_role('button', name='Try again').click()
+        expect(page.get_by_role('button', name='Try again')).to_be_hidden()
+
+
+def _time(second):
+    return f'2026-01-01T{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}.000Z'
+
+
+def _row(number):
+    about = {'agent': 'demo', 'owner': 'anonymous', 'state': 'completed', 'events': 4, 'dialect': '1.0', 'context': 'c'}
+    return {'number': number, 'id': f'task-{number}', 'message': f'number {number}', 'statusTime': _time(number), 'created': _time(number), **about}
+
+
+def _page_of(stage, rows):
+    """A page over a list of tasks that no server could make so fast."""
+    server = stage.server()
+    page = stage.page(server, '/console/system')
+
+    def answer(route):
+        query = parse_qs(urlsplit(route.request.url).query)
+        listed = sorted(rows, key=lambda row: (row['statusTime'], row['number']), reverse=True)
+        after = query.get('after', [''])[0]
+        start = next((at + 1 for at, row in enumerate(listed) if f'{row["statusTime"]} {row["number"]}' == after), 0)
+        tasks = listed[start : start + int(query['limit'][0])]
+        more = start + len(tasks) < len(listed)
+        route.fulfill(json={'tasks': tasks, 'counts': {}, **({'after': f'{tasks[-1]["statusTime"]} {tasks[-1]["number"]}'} if more else {})})
+
+    page.route(f'{server.url}/admin/v1/tasks?*', answer)
+    page.get_by_role('link', name='Tasks').click()
+    return page

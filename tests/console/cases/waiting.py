@@ -44,3 +44,21 @@ def an_answer_that_is_being_written_is_not_taken_away(stage):
     server.send('ask And now?')
     expect(page.locator('.question')).to_have_count(2)
     expect(page.locator('.question').first.get_by_role('textbox')).to_have_value('half a wor')
+
+
+def the_oldest_of_many_questions_is_shown_first(stage):
+    """More of them than a page of A2A or of admin calls has."""
+    server = stage.server()
+    first = server.send('ask Number 0?')['id']
+    for number in range(1, 120):
+        server.send(f'ask Number {number}?', wait=False)
+    page = stage.page(server, '/console/waiting')
+    cards = page.locator('.question')
+    expect(cards).to_have_count(120)
+    expect(cards.first).to_contain_text('Number 0?')
+    expect(cards.first.get_by_role('link', name='demo')).to_be_visible()
+    assert page.locator('.question .agent').count() == 120
+    cards.first.get_by_role('textbox').fill('yes')
+    page.keyboard.press('Enter')
+    server.until(first, 'COMPLETED')
+    expect(cards).to_have_count(119)
