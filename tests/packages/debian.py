@@ -67,6 +67,8 @@ def unit(args, folder):
     level = re.search(r'Overall exposure level for sabir.service: ([\d.]+)', printed)
     assert level and float(level[1]) * 10 <= MOST_EXPOSED, printed[-1500:]
     assert 'MemoryDenyWriteExecute=true' not in unit.read_text(), 'the compilers of Node and Bun need such memory'
+    for setting in ('ProtectKernelTunables', 'ProtectKernelLogs', 'ProtectHostname', 'RestrictSUIDSGID'):
+        assert f'\n{setting}=' not in unit.read_text(), f'sandboxes cannot be made under {setting}'
     # Its words are those of the program.
     words = shlex.split(re.search('^ExecStart=(.*)$', unit.read_text(), re.M)[1])
     assert words[:2] == ['/usr/bin/sabir', 'serve'], words

@@ -121,15 +121,16 @@ def first_child(pid):
     return int(children[0])
 
 
-def debian(cache):
-    """An archive with the files of a small Debian with Node and systemd, made once."""
+def debian(cache, release='bookworm', packages=()):
+    """An archive with the files of a small Debian with Node, systemd and more, made once."""
     need_program('mmdebstrap', 'mmdebstrap')
     need_isolation()
-    file = cache / f'debian-bookworm-{os.uname().machine}.tar'
+    file = cache / f'debian-{release}-{os.uname().machine}.tar'
     if not file.exists():
         cache.mkdir(parents=True, exist_ok=True)
         new = file.with_suffix('.new.tar')
-        run('mmdebstrap', '--quiet', '--variant=minbase', '--include=adduser,ca-certificates,nodejs,systemd,systemd-sysv', 'bookworm', new)
+        include = ','.join(('adduser', 'ca-certificates', 'nodejs', 'systemd', 'systemd-sysv', *packages))
+        run('mmdebstrap', '--quiet', '--variant=minbase', f'--include={include}', release, new)
         new.rename(file)
     return file
 

@@ -8,6 +8,13 @@ use anyhow::{Result, bail};
 use crate::command;
 use crate::workspace::Workspace;
 
+/// Everything, and the features of `sabir` one by one. Its integration tests run the program, so the library alone is without them.
+const SELECTIONS: [&[&str]; 3] = [
+    &["--workspace", "--all-targets"],
+    &["--package", "sabir", "--all-targets", "--no-default-features", "--features", "cli"],
+    &["--package", "sabir", "--lib", "--no-default-features"],
+];
+
 pub fn format(workspace: &Workspace) -> Result<()> {
     install(workspace, "fmt", "rustfmt")?;
     command::shown(workspace.cargo().args(["fmt", "--all", "--check"]))
@@ -15,7 +22,10 @@ pub fn format(workspace: &Workspace) -> Result<()> {
 
 pub fn clippy(workspace: &Workspace) -> Result<()> {
     install(workspace, "clippy", "clippy")?;
-    command::shown(workspace.cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+    for selection in SELECTIONS {
+        command::shown(workspace.cargo().arg("clippy").args(selection).args(["--", "-D", "warnings"]))?;
+    }
+    Ok(())
 }
 
 fn install(workspace: &Workspace, subcommand: &str, component: &str) -> Result<()> {
