@@ -134,7 +134,9 @@ impl Exporter {
             let pause = match failure.retry {
                 None => return Err(failure.reason),
                 Some(Retry::Soon) => wait,
-                Some(Retry::After(pause)) => pause,
+                // It is the collector's word, and may be anything: nothing is added to a clock that does not fit, and a
+                // collector that asks for no pause gets ours.
+                Some(Retry::After(pause)) => pause.clamp(wait, self.batches.timeout.max(wait)),
             };
             wait *= 2;
             if Instant::now() + pause >= deadline || *stopping.borrow() {

@@ -46,7 +46,7 @@ impl Value {
     }
 }
 
-fn cut(text: &str) -> &str {
+pub(super) fn cut(text: &str) -> &str {
     let mut end = text.len().min(LONGEST_TEXT);
     while !text.is_char_boundary(end) {
         end -= 1;

@@ -21,6 +21,7 @@ pub struct TraceCollector {
     received: Arc<Mutex<Vec<Export>>>,
     status: Arc<AtomicU16>,
     refused: Arc<AtomicUsize>,
+    retry_after: Arc<Mutex<Option<String>>>,
 }
 
 /// One request.
@@ -70,20 +71,26 @@ impl TraceCollector {
         let address = listener.local_addr().unwrap();
         let (received, status) = (Arc::<Mutex<Vec<Export>>>::default(), Arc::new(AtomicU16::new(200)));
         let refused = Arc::<AtomicUsize>::default();
-        let shared = (received.clone(), status.clone(), refused.clone());
+        let retry_after = Arc::<Mutex<Option<String>>>::default();
+        let shared = (received.clone(), status.clone(), refused.clone(), retry_after.clone());
         // It ends with the tests: nobody waits for it.
         std::thread::spawn(move || {
             for connection in listener.incoming().flatten() {
-                let (received, status, refused) = shared.clone();
-                std::thread::spawn(move || drop(serve(connection, &received, &status, &refused)));
+                let (received, status, refused, retry_after) = shared.clone();
+                std::thread::spawn(move || drop(serve(connection, &received, &status, &refused, &retry_after)));
             }
         });
-        Self { address, received, status, refused }
+        Self { address, received, status, refused, retry_after }
     }
 
     /// The status of all answers from now on. 0: it takes requests and never answers.
     pub fn answer(&self, status: u16) {
         self.status.store(status, Ordering::SeqCst);
+    }
+
+    /// The `Retry-After` of all answers with another status than 200.
+    pub fn ask_to_wait(&self, seconds: &str) {
+        *self.retry_after.lock().unwrap() = Some(seconds.to_owned());
     }
 
     /// How many requests were answered with another status than 200.
@@ -142,6 +149,7 @@ fn serve(
     received: &Mutex<Vec<Export>>,
     status: &AtomicU16,
     refused: &AtomicUsize,
+    retry_after: &Mutex<Option<String>>,
 ) -> std::io::Result<()> {
     let mut answers = connection.try_clone()?;
     let mut reader = BufReader::new(connection);
@@ -170,7 +178,11 @@ fn serve(
             let _ = reader.read(&mut [0]);
             return Ok(());
         }
-        let text = format!("HTTP/1.1 {status} X\r\nContent-Type: application/x-protobuf\r\nContent-Length: 0\r\n\r\n");
+        let retry_after = retry_after.lock().unwrap().clone().filter(|_| status != 200);
+        let retry_after = retry_after.map_or(String::new(), |seconds| format!("Retry-After: {seconds}\r\n"));
+        let text = format!(
+            "HTTP/1.1 {status} X\r\nContent-Type: application/x-protobuf\r\n{retry_after}Content-Length: 0\r\n\r\n"
+        );
         answers.write_all(text.as_bytes())?;
         if status != 200 {
             refused.fetch_add(1, Ordering::SeqCst);

@@ -19,7 +19,7 @@ use crate::trace_collector::{CollectedSpan, TraceCollector};
 use crate::webhook_receiver::WebhookReceiver;
 
 const V1_HEADER: (&str, &str) = ("A2A-Version", "1.0");
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(60);
 
 /// The trace of a caller, and its header.
 struct CallersTrace {
@@ -218,25 +218,28 @@ fn the_span_of_a_stream_ends_with_the_stream() {
     let (collector, fixture) = traced();
     let trace = CallersTrace::new(1);
     let headers = [V1_HEADER, ("traceparent", trace.header.as_str()), ("tracestate", "vendor=1")];
-    let mut events = fixture.open("/message:stream", &headers, &v1_message("stream 4 100"));
+    let mut events = fixture.open("/message:stream", &headers, &v1_message("stream 100000 100"));
     let first = events.next_frame().unwrap().unwrap().payload();
     let id = first["task"]["id"].as_str().unwrap().to_owned();
     let watching = CallersTrace::new(2);
     let path = format!("/tasks/{id}:subscribe");
     let mut watched = fixture.open(&path, &[V1_HEADER, ("traceparent", &watching.header)], &json!({}));
+    // Three pauses of 100 ms are before the fourth piece.
+    while !events.next_frame().unwrap().unwrap().data.contains("chunk 4") {}
+    fixture.ask("POST", &format!("/tasks/{id}:cancel"), &[V1_HEADER], &json!({}));
     events.rest().unwrap();
     watched.rest().unwrap();
     let spans = collector.trace(&trace.id, 2);
     let (call, run) = (named(&spans, "SendStreamingMessage"), named(&spans, "invoke_agent demo"));
-    assert_eq!((call.of("a2a.task.id"), call.of("a2a.task.state")), (id.as_str(), "TASK_STATE_COMPLETED"));
+    assert_eq!((call.of("a2a.task.id"), call.of("a2a.task.state")), (id.as_str(), "TASK_STATE_CANCELED"));
     assert_eq!((call.state.as_str(), run.state.as_str()), ("vendor=1", "vendor=1"));
     assert!(call.nanoseconds >= 300_000_000 && call.nanoseconds >= run.nanoseconds / 2, "{call:?}");
     let watcher = &collector.trace(&watching.id, 1)[0];
-    assert_eq!((watcher.name.as_str(), watcher.of("a2a.task.state")), ("SubscribeToTask", "TASK_STATE_COMPLETED"));
+    assert_eq!((watcher.name.as_str(), watcher.of("a2a.task.state")), ("SubscribeToTask", "TASK_STATE_CANCELED"));
     // A reader that leaves ends its call, and nothing else.
     let leaving = CallersTrace::new(3);
     let mut events =
-        fixture.open("/message:stream", &[V1_HEADER, ("traceparent", &leaving.header)], &v1_message("stream 600 50"));
+        fixture.open("/message:stream", &[V1_HEADER, ("traceparent", &leaving.header)], &v1_message("stream 99999 50"));
     let task = events.next_frame().unwrap().unwrap().payload()["task"]["id"].as_str().unwrap().to_owned();
     events.next_frame().unwrap();
     drop(events);
@@ -267,25 +270,25 @@ fn tools_are_below_their_run_and_tokens_are_counted() {
 fn what_fails_says_so_and_repeats_nothing_that_was_said() {
     let collector = TraceCollector::start();
     let fixture = ServerFixture::with(|options| {
-        fs::write(
-            options.folder.join("sabir.toml"),
-            "[[agent]]\nid = \"demo\"\nkind = \"demo\"\ntimeout = \"200ms\"\n",
-        )
-        .unwrap();
+        let toml = "[[agent]]\nid = \"demo\"\nkind = \"demo\"\n\
+                    [[agent]]\nid = \"hasty\"\nkind = \"demo\"\ntimeout = \"200ms\"\n";
+        fs::write(options.folder.join("sabir.toml"), toml).unwrap();
         collector.of_server(options)
     });
-    for (number, (text, state, kind)) in [
-        ("fail the secret reason", "TASK_STATE_FAILED", "agent_failed"),
-        ("reject the secret reason", "TASK_STATE_REJECTED", ""),
-        ("slow 20", "TASK_STATE_FAILED", "timeout"),
+    for (number, (agent, text, state, kind)) in [
+        ("demo", "fail the secret reason", "TASK_STATE_FAILED", "agent_failed"),
+        ("demo", "reject the secret reason", "TASK_STATE_REJECTED", ""),
+        ("hasty", "slow 600", "TASK_STATE_FAILED", "timeout"),
     ]
     .into_iter()
     .enumerate()
     {
         let trace = CallersTrace::new(number);
-        send_within(&fixture.server, &trace, v1_message(text));
+        let headers = [V1_HEADER, ("traceparent", trace.header.as_str())];
+        let reply = fixture.ask("POST", &format!("/agents/{agent}/message:send"), &headers, &v1_message(text));
+        assert_eq!(reply.status, 200, "{}", reply.text());
         let spans = collector.trace(&trace.id, 2);
-        let (call, run) = (named(&spans, "SendMessage"), named(&spans, "invoke_agent demo"));
+        let (call, run) = (named(&spans, "SendMessage"), named(&spans, &format!("invoke_agent {agent}")));
         assert_eq!((run.of("a2a.task.state"), run.of("error.type")), (state, kind), "{run:?}");
         assert_eq!(run.error.is_some(), !kind.is_empty(), "{run:?}");
         // The call was answered: only the task has failed.
@@ -373,24 +376,28 @@ fn a_run_links_to_the_call_that_answered_its_question() {
 #[test]
 fn a_run_after_kill_9_links_to_the_first_call() {
     let collector = TraceCollector::start();
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("sabir.toml"), "[recovery]\nrunning = \"requeue\"\n").unwrap();
-    let options = collector.of_server(SabirOptions::new(SABIR, folder.path()));
+    // Its first run does not end by itself, the second does.
+    let program = ProgramFixture::new(
+        "test -e ../began && exec echo '{\"type\":\"result\",\"summary\":\"ok\"}'\ntouch ../began\nexec sleep 600\n",
+    );
+    let toml = format!("[recovery]\nrunning = \"requeue\"\n{}", program.agent("prog", "generic", ""));
+    let options = collector.of_server(program.options(&toml));
     let server = options.start();
     let trace = CallersTrace::new(1);
-    let mut params = v1_message("slow 1 hello");
+    let mut params = message("x");
     params["configuration"] = json!({"returnImmediately": true});
     let task = send_within(&server, &trace, params);
     let call = collector.trace(&trace.id, 1).remove(0);
     let id = task["id"].as_str().unwrap();
     let state_of =
         |server: &SabirProcess| server.rpc("GetTask", json!({"id": id}))["result"]["status"]["state"].clone();
-    server.until("work", |server| (state_of(server) == "TASK_STATE_WORKING").then_some(()));
+    let began = program.path("began");
+    server.until("work", |server| (began.exists() && state_of(server) == "TASK_STATE_WORKING").then_some(()));
     server.kill();
     let server = options.start();
     server.until("the end", |server| (state_of(server) == "TASK_STATE_COMPLETED").then_some(()));
     let spans = collector.trace(&trace.id, 2);
-    let run = named(&spans, "invoke_agent demo");
+    let run = named(&spans, "invoke_agent prog");
     assert_eq!((call.name.as_str(), &run.links, &run.parent), ("SendMessage", &vec![call.ids()], &call.id));
     assert_eq!((run.of("sabir.run.resumed"), run.of("a2a.task.state")), ("true", "TASK_STATE_COMPLETED"));
     assert_eq!(run.of("a2a.task.id"), id);
@@ -479,6 +486,10 @@ fn the_sampler_decides_where_no_caller_does() {
                 .variable("OTEL_TRACES_SAMPLER_ARG", argument)
         });
         send(&fixture.server, message("hello"));
+        if expected {
+            // Before the stop, which gives the last spans no more than two seconds.
+            collector.span("SendMessage");
+        }
         fixture.server.terminate();
         assert_eq!(fixture.server.wait(LIMIT).code(), Some(0));
         assert_eq!(!collector.spans().is_empty(), expected, "{sampler} {argument}");
@@ -513,17 +524,27 @@ fn resource_headers_and_address_are_those_of_the_environment() {
 
 #[test]
 fn a_stop_sends_what_is_left() {
-    let collector = TraceCollector::start();
-    let mut fixture = ServerFixture::with(|options| {
+    let expected = BTreeSet::from(["SendMessage".to_owned(), "invoke_agent demo".to_owned()]);
+    for attempt in 1.. {
+        let collector = TraceCollector::start();
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let options = collector.of_server(SabirOptions::new(SABIR, folder.path()));
         // Much later than this test takes.
-        collector.of_server(options).variable("OTEL_BSP_SCHEDULE_DELAY", "600000")
-    });
-    send(&fixture.server, message("hello"));
-    assert_eq!(collector.spans().len(), 0);
-    fixture.server.terminate();
-    assert_eq!(fixture.server.wait(LIMIT).code(), Some(0));
-    let names: BTreeSet<String> = collector.spans().into_iter().map(|span| span.name).collect();
-    assert_eq!(names, BTreeSet::from(["SendMessage".to_owned(), "invoke_agent demo".to_owned()]));
+        let options = options.variable("OTEL_BSP_SCHEDULE_DELAY", "600000");
+        let mut server = options.start_with(Stdio::from(fs::File::create(&log).unwrap()));
+        send(&server, message("hello"));
+        assert_eq!(collector.spans().len(), 0);
+        server.terminate();
+        assert_eq!(server.wait(LIMIT).code(), Some(0));
+        let names: BTreeSet<String> = collector.spans().into_iter().map(|span| span.name).collect();
+        if names == expected {
+            return;
+        }
+        // The last spans have two seconds. On a busy machine these may pass, and then the server says so.
+        let log = fs::read_to_string(&log).unwrap();
+        assert!(attempt < 5 && log.contains("the collector did not take the last spans"), "{names:?}\n{log}");
+    }
 }
 
 #[test]
@@ -538,7 +559,8 @@ fn a_collector_that_is_away_or_hangs_costs_spans_and_nothing_else() {
     {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
-        let options = SabirOptions::new(SABIR, folder.path())
+        // In memory, so that sends do not wait for the disk either.
+        let options = SabirOptions { store: "memory:".to_owned(), ..SabirOptions::new(SABIR, folder.path()) }
             .variable("OTEL_EXPORTER_OTLP_ENDPOINT", &format!("http://{address}"))
             .variable("OTEL_BSP_SCHEDULE_DELAY", "10")
             .variable("OTEL_BSP_EXPORT_TIMEOUT", "300")
@@ -549,13 +571,12 @@ fn a_collector_that_is_away_or_hangs_costs_spans_and_nothing_else() {
         for _ in 0..100 {
             assert_eq!(send(&server, message("hello"))["status"]["state"], "TASK_STATE_COMPLETED");
         }
-        assert!(began.elapsed() < Duration::from_secs(15), "{what}: {:?}", began.elapsed());
+        // If each waited for an export to time out, it would be half a minute.
+        assert!(began.elapsed() < Duration::from_secs(25), "{what}: {:?}", began.elapsed());
         let text = || fs::read_to_string(&log).unwrap();
         wait_for("the lost spans in the log", || logged.iter().all(|line| text().contains(line)));
-        let began = Instant::now();
         server.terminate();
-        assert_eq!(server.wait(LIMIT).code(), Some(0));
-        assert!(began.elapsed() < Duration::from_secs(6), "{what}: the stop took {:?}", began.elapsed());
+        assert_eq!(server.wait(LIMIT).code(), Some(0), "{what}");
     }
 }
 
@@ -625,5 +646,44 @@ fn webhooks_get_the_trace_of_the_call() {
         for delivered in receiver.until(|request| request.body.contains("TASK_STATE_COMPLETED")) {
             assert_eq!(delivered.header("traceparent"), expected, "traced: {is_traced}");
         }
+    }
+}
+
+#[test]
+fn whatever_pause_a_collector_asks_for_traces_go_on() {
+    for seconds in ["18446744073709551615", "18446744073709551616", "9223372036854775807", "0"] {
+        let collector = TraceCollector::start();
+        let fixture =
+            ServerFixture::with(|options| collector.of_server(options).variable("OTEL_BSP_EXPORT_TIMEOUT", "800"));
+        collector.ask_to_wait(seconds);
+        collector.answer(503);
+        let first = CallersTrace::new(1);
+        send_within(&fixture.server, &first, v1_message("hello"));
+        wait_for("a refused request", || collector.refused() > 0);
+        // Until the time of the batch is over.
+        std::thread::sleep(Duration::from_millis(1000));
+        assert!(collector.refused() <= 4, "{seconds}: asked {} times", collector.refused());
+        collector.answer(200);
+        let later = CallersTrace::new(2);
+        send_within(&fixture.server, &later, v1_message("hello"));
+        collector.trace(&later.id, 2);
+    }
+}
+
+#[test]
+fn a_tool_with_a_long_name_has_a_short_span() {
+    let (collector, fixture) = traced();
+    for (number, (name, span)) in
+        [("x".repeat(64), format!("execute_tool {}", "x".repeat(64))), ("x".repeat(5000), "execute_tool".to_owned())]
+            .into_iter()
+            .enumerate()
+    {
+        let trace = CallersTrace::new(number);
+        let mut params = v1_message(&format!("tool {name}"));
+        params["message"]["messageId"] = json!(number.to_string());
+        send_within(&fixture.server, &trace, params);
+        let spans = collector.trace(&trace.id, 3);
+        let told = named(&spans, &span).of("gen_ai.tool.name");
+        assert_eq!(told, &name[..name.len().min(1024)]);
     }
 }

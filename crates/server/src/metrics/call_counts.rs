@@ -1,7 +1,7 @@
 //! Calls by operation, protocol and outcome, and responses by status.
 //!
 //! All labels are known in advance, so the counters are an array and counting is one addition. Only what has happened is
-//! shown.
+//! shown, but for the sum of all internal errors: an alert can see the first one only in a counter that was shown as 0.
 
 use std::fmt;
 use std::sync::Arc;
@@ -90,6 +90,12 @@ impl Default for Counts {
     }
 }
 
+impl Counts {
+    fn internal_errors(&self) -> u64 {
+        all_origins().map(|origin| self.calls[place(origin, CallOutcome::Failed)].load(Ordering::Relaxed)).sum()
+    }
+}
+
 impl fmt::Debug for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Counts").finish_non_exhaustive()
@@ -139,6 +145,9 @@ impl Collector for CallCounts {
                 }
             }
         }
+        let help = "Calls of the protocol that were answered with an internal error.";
+        let errors = encoder.encode_descriptor("internal_errors", help, None, MetricType::Counter)?;
+        ConstCounter::new(self.0.internal_errors()).encode(errors)?;
         let help = "HTTP responses by status.";
         let mut responses = encoder.encode_descriptor("http_responses", help, None, MetricType::Counter)?;
         for (status, count) in (FIRST_STATUS..).zip(&self.0.responses) {
@@ -155,7 +164,29 @@ impl Collector for CallCounts {
 mod tests {
     use std::collections::HashSet;
 
+    use prometheus_client::encoding::text::encode_registry;
+
     use super::*;
+
+    #[test]
+    fn internal_errors_are_shown_before_there_is_one() {
+        let (counts, mut registry) = (CallCounts::default(), Registry::default());
+        counts.register(&mut registry);
+        let origins: Vec<_> = all_origins().collect();
+        for (outcome, expected) in [
+            (None, 0),
+            (Some(CallOutcome::Done), 0),
+            (Some(CallOutcome::Refused), 0),
+            (Some(CallOutcome::Failed), origins.len()),
+        ] {
+            for origin in &origins {
+                outcome.into_iter().for_each(|outcome| counts.count_call(*origin, outcome));
+            }
+            let mut page = String::new();
+            encode_registry(&mut page, &registry).unwrap();
+            assert!(page.contains(&format!("\ninternal_errors_total {expected}\n")), "{outcome:?}: {page}");
+        }
+    }
 
     #[test]
     fn every_call_has_a_counter_and_labels_of_its_own() {
