@@ -2,13 +2,15 @@
 //!
 //! The bytes are looked over as they come, so a backup that breaks off never gets the name of the file.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
+use rustix::fs::OFlags;
+use rustix::process::geteuid;
 use sabir_engine::{Clock, SystemClock};
 use sabir_outbound::OpenResponse;
 use sabir_store::backup::{BackupHeader, BackupScanner, BackupStream, is_backup};
@@ -148,16 +150,25 @@ impl PartialFile {
         let mut partial = name.to_owned();
         partial.push(".partial");
         let partial = target.with_file_name(partial);
-        let opened = OpenOptions::new().create(true).write(true).truncate(false).mode(0o600).open(&partial);
-        let file = opened.with_context(|| format!("cannot write {}", partial.display()))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => bail!("another backup is being written to {shown}"),
-            Err(TryLockError::Error(error)) => {
-                return Err(error).with_context(|| format!("{} cannot be locked", partial.display()));
+        let mut file = loop {
+            let file = open_partial(&partial)?;
+            match file.try_lock() {
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => bail!("another backup is being written to {shown}"),
+                Err(TryLockError::Error(error)) => {
+                    return Err(error).with_context(|| format!("{} cannot be locked", partial.display()));
+                }
             }
-        }
-        let prepared = file.set_len(0).and_then(|()| file.set_permissions(fs::Permissions::from_mode(0o600)));
+            // The backup that had the lock until now has given the file its final name, or has removed it.
+            if is_at(&file, &partial) {
+                break file;
+            }
+        };
+        check_left_behind(&mut file, &partial)?;
+        let prepared = file
+            .set_len(0)
+            .and_then(|()| file.rewind())
+            .and_then(|()| file.set_permissions(fs::Permissions::from_mode(0o600)));
         prepared.with_context(|| format!("cannot write {}", partial.display()))?;
         Ok(Self { target: target.to_owned(), partial, file, is_finished: false })
     }
@@ -167,6 +178,9 @@ impl PartialFile {
     }
 
     fn finish(mut self) -> anyhow::Result<PathBuf> {
+        if !is_at(&self.file, &self.partial) {
+            bail!("{} was deleted or replaced while the backup was written; try again", self.partial.display());
+        }
         let finished = self.file.sync_all().and_then(|()| fs::rename(&self.partial, &self.target)).and_then(|()| {
             let folder = self.target.parent().filter(|folder| !folder.as_os_str().is_empty());
             File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
@@ -179,10 +193,49 @@ impl PartialFile {
 
 impl Drop for PartialFile {
     fn drop(&mut self) {
-        if !self.is_finished {
+        if !self.is_finished && is_at(&self.file, &self.partial) {
             let _ = fs::remove_file(&self.partial);
         }
     }
+}
+
+/// Opens or makes it, without changing what is in it.
+fn open_partial(partial: &Path) -> anyhow::Result<File> {
+    let shown = partial.display();
+    let mut options = OpenOptions::new();
+    options.create(true).read(true).write(true).truncate(false).mode(0o600);
+    options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32);
+    let is_link = || partial.symlink_metadata().is_ok_and(|found| found.is_symlink());
+    match options.open(partial) {
+        Err(_) if is_link() => {
+            bail!("{shown} is a symbolic link, so it is not written; delete it, or choose another name")
+        }
+        opened => opened.with_context(|| format!("cannot write {shown}")),
+    }
+}
+
+/// Whether this path leads to the file that is open.
+fn is_at(file: &File, path: &Path) -> bool {
+    let identity = |found: Metadata| (found.dev(), found.ino());
+    match (file.metadata(), path.symlink_metadata()) {
+        (Ok(open), Ok(named)) => identity(open) == identity(named),
+        _ => false,
+    }
+}
+
+/// Only what a backup of the same user has left behind is overwritten.
+fn check_left_behind(file: &mut File, partial: &Path) -> anyhow::Result<()> {
+    let shown = partial.display();
+    let found = file.metadata().with_context(|| format!("cannot read {shown}"))?;
+    if !found.is_file() || found.nlink() != 1 || found.uid() != geteuid().as_raw() {
+        bail!("{shown} is no file of this user alone, so it is not overwritten; delete it, or choose another name");
+    }
+    let mut start = Vec::new();
+    file.take(32).read_to_end(&mut start).with_context(|| format!("cannot read {shown}"))?;
+    if !start.is_empty() && !is_backup(&start) {
+        bail!("{shown} is there already and is no backup, so it is not overwritten; delete it, or choose another name");
+    }
+    Ok(())
 }
 
 /// Somebody may have named the database itself.
@@ -223,5 +276,52 @@ impl Report {
                 bytes
             ),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn a_finished_backup_is_not_touched_by_one_that_opened_it_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("b");
+        let content = b"Sabir backup 1\nB";
+        let mut first = PartialFile::create(&target).unwrap();
+        let late = open_partial(&first.partial).unwrap();
+        assert!(is_at(&late, &first.partial) && late.try_lock().is_err());
+        first.write(content).unwrap();
+        let partial = first.partial.clone();
+        first.finish().unwrap();
+        assert!(late.try_lock().is_ok() && !is_at(&late, &partial), "the lock alone does not tell");
+        drop(late);
+
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let writers: Vec<_> = (0..3)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let rounds = (0..60).filter_map(|_| PartialFile::create(&target).ok());
+                        rounds.for_each(|mut file| {
+                            file.write(content).unwrap();
+                            file.finish().unwrap();
+                        });
+                    })
+                })
+                .collect();
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    assert_eq!(fs::read(&target).unwrap(), content);
+                }
+            });
+            let ended: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
+            is_over.store(true, Ordering::Relaxed);
+            assert!(ended.iter().all(Result::is_ok));
+        });
+        assert!(!partial.exists());
     }
 }

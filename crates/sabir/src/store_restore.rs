@@ -9,6 +9,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufReader, ErrorKind, Read};
+use std::os::unix::fs::{MetadataExt, lchown};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
@@ -63,7 +64,7 @@ async fn restore_file(
 ) -> anyhow::Result<Report> {
     let backup = ScannedFile::read(&options.file, progress)?;
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+        make_folder(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     }
     // Held until the new database is in its place, so that no server starts with the old one.
     let place = SqlitePlace::take(path).map_err(|error| match error {
@@ -82,6 +83,26 @@ async fn restore_file(
     let checked = check(&backup, &url, progress).await?;
     let kept = place.put(&new.path).with_context(|| format!("cannot replace {}", path.display()))?;
     Ok(Report { checked, header: backup.header, kept })
+}
+
+/// What root makes in a folder of another user is for that user, as the database in it will be.
+fn make_folder(folder: &Path) -> anyhow::Result<()> {
+    let missing: Vec<&Path> = folder.ancestors().take_while(|folder| !folder.exists()).collect();
+    fs::create_dir_all(folder)?;
+    for folder in missing.into_iter().rev().filter(|folder| !folder.as_os_str().is_empty()) {
+        let above = folder.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let (made, above) = (fs::symlink_metadata(folder)?, fs::metadata(above)?);
+        if made.uid() == 0 && above.uid() != 0 {
+            let (user, group) = (above.uid(), above.gid());
+            lchown(folder, Some(user), Some(group)).with_context(|| {
+                format!(
+                    "{} cannot be given to user {user} and group {group}; run the command as that user",
+                    folder.display()
+                )
+            })?;
+        }
+    }
+    Ok(())
 }
 
 async fn restore_database(

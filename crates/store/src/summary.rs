@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use sabir_model::{AgentId, ContextId, Cursor, Message, Owner, State, Status, Task, Timestamp};
+use sabir_model::{AgentId, ContextId, Cursor, Message, Owner, State, Status, Task, TaskId, Timestamp};
 
 use crate::TaskRow;
 use crate::page::of_message;
@@ -21,8 +21,13 @@ pub struct SummaryQuery {
     pub since: Option<Timestamp>,
     /// Only tasks with a status time before this.
     pub before: Option<Timestamp>,
+    /// Only tasks with this id.
+    pub id: Option<TaskId>,
     /// Only tasks whose id begins with this.
     pub id_prefix: Option<String>,
+    /// If more tasks than this have the prefix, whatever the other filters say, the store finds none (`too_many`): it would
+    /// have to read them all to put them in order. Not for a query with a context or an id.
+    pub most_with_prefix: usize,
     /// Only tasks after this place of the order.
     pub from: Option<Cursor>,
     pub limit: usize,
@@ -41,21 +46,31 @@ impl SummaryQuery {
             context: None,
             since: None,
             before: None,
+            id: None,
             id_prefix: None,
+            most_with_prefix: usize::MAX,
             from: None,
             limit: usize::MAX,
             max_bytes: usize::MAX,
         }
     }
 
-    pub(crate) fn matches(&self, row: &TaskRow) -> bool {
+    /// Whether a task passes all filters, wherever its place in the order is.
+    pub fn matches(&self, row: &TaskRow) -> bool {
         self.states.as_ref().is_none_or(|states| states.contains(&row.state))
             && self.owner.as_ref().is_none_or(|owner| row.owner == *owner)
             && self.agent.as_ref().is_none_or(|agent| row.agent == *agent)
             && self.context.as_ref().is_none_or(|context| row.context == *context)
             && self.since.is_none_or(|since| row.time >= since)
             && self.before.is_none_or(|before| row.time < before)
+            && self.id.as_ref().is_none_or(|id| row.task == *id)
             && self.id_prefix.as_ref().is_none_or(|prefix| row.task.as_str().starts_with(prefix.as_str()))
+    }
+
+    /// The prefix, if a store must not look for it before it knows how many tasks have it.
+    pub(crate) fn limited_prefix(&self) -> Option<&str> {
+        let is_limited = self.most_with_prefix < usize::MAX && self.context.is_none() && self.id.is_none();
+        self.id_prefix.as_deref().filter(|_| is_limited)
     }
 
     /// The ids with the prefix are those from it up to this one. `None`: all that follow have the prefix.
@@ -77,6 +92,14 @@ pub struct SummaryPage {
     pub tasks: Vec<TaskSummary>,
     /// Whether more tasks follow.
     pub more: bool,
+    /// More tasks have the prefix of the query than it allows, so the page is empty.
+    pub too_many: bool,
+}
+
+impl SummaryPage {
+    pub(crate) fn of_too_many() -> Self {
+        Self { too_many: true, ..Self::default() }
+    }
 }
 
 /// A task as the row of a list shows it.

@@ -91,10 +91,10 @@ fn dead_nodes(answer: &Value) -> Vec<Finding> {
 fn limits(system: &Value) -> Vec<Finding> {
     let mut findings = Vec::new();
     let limits = system["limits"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let of_store = (&system["store"]["bytes"], &system["store"]["limit"], "the store");
-    let others = limits.iter().map(|limit| (&limit["used"], &limit["limit"], limit["name"].as_str().unwrap_or("?")));
-    for (used, limit, name) in others.chain([of_store]) {
-        let (Some(used), Some(limit)) = (used.as_f64(), limit.as_f64().filter(|limit| *limit > 0.0)) else { continue };
+    for limit in limits {
+        let name = limit["name"].as_str().unwrap_or("?");
+        let (used, limit) = (limit["used"].as_f64(), limit["limit"].as_f64().filter(|limit| *limit > 0.0));
+        let (Some(used), Some(limit)) = (used, limit) else { continue };
         if used / limit >= NEARLY {
             let what = format!("{name} is used to {:.0}% ({used:.0} of {limit:.0})", 100.0 * used / limit);
             findings.push(Finding::warning(AREA, what, "raise the limit, or see who uses so much"));
@@ -166,13 +166,13 @@ mod tests {
 
     #[test]
     fn limits_that_are_nearly_used_up_are_told_of() {
-        let system = json!({"store": {"bytes": 95, "limit": 100}, "limits": [
-            {"name": "server.max_connections", "used": 10, "limit": 100},
+        let system = json!({"limits": [
+            {"name": "connections", "used": 10, "limit": 100},
             {"name": "server.memory", "used": 90, "limit": 100},
             {"name": "none", "used": 90, "limit": 0},
         ]});
         let found: Vec<String> = limits(&system).into_iter().map(|finding| finding.what).collect();
-        assert_eq!(found, ["server.memory is used to 90% (90 of 100)", "the store is used to 95% (95 of 100)"]);
+        assert_eq!(found, ["server.memory is used to 90% (90 of 100)"]);
         assert!(limits(&json!({})).is_empty());
     }
 }

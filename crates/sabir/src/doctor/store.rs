@@ -1,11 +1,13 @@
 //! The store: whether it can be used, and for how long.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytesize::ByteSize;
 use rustix::fs::{Access, StatVfs, StatVfsMountFlags, access, statfs, statvfs};
+use rustix::process::geteuid;
 use sabir_engine::{Clock, SystemClock};
 use sabir_model::Timestamp;
 use sabir_store::{PostgresExamination, SqliteExamination, SqliteStore};
@@ -61,6 +63,7 @@ fn sqlite(config: &Config, path: &Path) -> Vec<Finding> {
             "give the user of the server write permission, or name another file",
         ));
     }
+    findings.extend(other_owner(path));
     match SqliteExamination::of(path) {
         Ok(found) => findings.splice(0..0, examined(config, path, &found)).for_each(drop),
         Err(error) => findings.push(Finding::of_words(AREA, Level::Problem, &error.to_string())),
@@ -108,6 +111,30 @@ fn examined(config: &Config, path: &Path, found: &SqliteExamination) -> Vec<Find
         ));
     }
     findings
+}
+
+/// A file that root made in the folder of another user, as a restore of an earlier version did. Root can open it, and so sees
+/// no fault, but the server of that user cannot.
+fn other_owner(path: &Path) -> Option<Finding> {
+    let path = path.canonicalize().ok()?;
+    let folder = path.parent()?.metadata().ok()?;
+    let has_other_owner =
+        |path: &PathBuf| path.metadata().is_ok_and(|file| is_other_owner(file.uid(), folder.uid(), geteuid().as_raw()));
+    let with_suffix = |suffix| PathBuf::from(format!("{}{suffix}", path.display()));
+    let file = ["", "-wal", "-shm"].map(with_suffix).into_iter().find(has_other_owner)?;
+    let (shown, user, group) = (file.display(), folder.uid(), folder.gid());
+    Some(Finding::warning(
+        AREA,
+        format!(
+            "{shown} belongs to another user than its folder, so a server of user {user} may not be able to open it"
+        ),
+        format!("if the server runs as that user: chown {user}:{group} {shown}"),
+    ))
+}
+
+/// The owner of the file says nothing if he is the one who asks, and the folder says nothing if it is one of the system's.
+fn is_other_owner(file: u32, folder: u32, asking: u32) -> bool {
+    file != folder && folder != 0 && (asking == 0 || asking != file)
 }
 
 /// The folder of the database, or the nearest one above it that is there.
@@ -333,6 +360,21 @@ mod tests {
             is_pooled: false,
             clock_ahead: 0.01,
             round_trip: Duration::from_millis(1),
+        }
+    }
+
+    #[test]
+    fn a_file_of_another_user_than_its_folder_is_told_to_those_who_cannot_notice() {
+        for (file, folder, asking, expected) in [
+            (0, 1000, 0, true),
+            (0, 1000, 1000, true),
+            (1001, 1000, 1002, true),
+            (1000, 1000, 0, false),
+            (1000, 0, 0, false),
+            (1001, 1000, 1001, false),
+            (0, 0, 0, false),
+        ] {
+            assert_eq!(is_other_owner(file, folder, asking), expected, "{file} in {folder}, asked by {asking}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -326,13 +326,14 @@ fn a_client_that_does_not_read_stops_nobody_else() {
     slow.send("GET", "/admin/v1/store/backup", &[], b"").unwrap();
     assert_eq!(slow.receive_head().unwrap().0, 200);
     let backup = || sabir(folder.path(), &["store", "backup", "b", "--store", "sqlite:sabir.db"]);
+    // At once: the client that does not read is given up after a minute.
+    let second = backup();
+    assert!(second.code == 1 && second.errors.contains("another backup is being made"), "{}", second.errors);
     let start = Instant::now();
     for number in 0..50 {
         send(&mut http, &format!("meanwhile {number}"));
     }
     println!("50 sends while a client does not read: {:?}", start.elapsed());
-    let second = backup();
-    assert!(second.code == 1 && second.errors.contains("another backup is being made"), "{}", second.errors);
     let grown = server.resident().saturating_sub(resident);
     assert!(grown < 64 << 20, "the server grew by {} MiB", grown >> 20);
     drop(slow);
@@ -375,5 +376,97 @@ fn a_postgres_is_backed_up_and_restored_into_either_store() {
             assert!(get(&server, task) == *expected, "{store}: {task}");
         }
         stop(server);
+    }
+}
+
+/// An empty database, and a backup of it.
+fn empty_store_and_backup(folder: &Path) {
+    stop(SabirOptions::new(SABIR, folder).start());
+    let backup = sabir(folder, &["store", "backup", "old.backup", "--store", "sqlite:sabir.db"]);
+    assert_eq!(backup.code, 0, "{}", backup.errors);
+}
+
+#[test]
+fn a_restore_by_root_leaves_the_database_to_its_owner() {
+    const OWNER: (u32, u32, u32) = (65_534, 65_533, 0o640);
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    empty_store_and_backup(folder);
+    let database = folder.join("sabir.db");
+    if chown(&database, Some(OWNER.0), Some(OWNER.1)).is_err() {
+        eprintln!("1 tests skipped: only root can give files to another user");
+        return;
+    }
+    chown(folder, Some(OWNER.0), Some(OWNER.1)).unwrap();
+    fs::set_permissions(&database, fs::Permissions::from_mode(OWNER.2)).unwrap();
+    let owner = |name: &str| {
+        let found = folder.join(name).metadata().unwrap();
+        (found.uid(), found.gid(), found.mode() & 0o777)
+    };
+    let restore = |store: &str| {
+        let restored = sabir(folder, &["store", "restore", "old.backup", "--store", store, "--force"]);
+        assert_eq!(restored.code, 0, "{}", restored.errors);
+    };
+    restore("sqlite:sabir.db");
+    let kept: BTreeSet<_> = names(folder).into_iter().filter(|name| name.starts_with("sabir.db")).collect();
+    assert_eq!(kept, ["sabir.db", "sabir.db.before-restore"].map(str::to_owned).into());
+    kept.iter().for_each(|name| assert_eq!(owner(name), OWNER, "{name}"));
+    // Where there was none, it is the owner of the folder, and of the nearest folder that was there.
+    restore("sqlite:new.db");
+    assert_eq!(owner("new.db"), (OWNER.0, OWNER.1, 0o600));
+    restore("sqlite:a/b/new.db");
+    for name in ["a", "a/b", "a/b/new.db"] {
+        assert_eq!((owner(name).0, owner(name).1), (OWNER.0, OWNER.1), "{name}");
+    }
+}
+
+#[test]
+fn a_restored_database_has_the_mode_of_the_old_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    empty_store_and_backup(folder);
+    let mode = || folder.join("sabir.db").metadata().unwrap().mode() & 0o777;
+    assert_eq!(mode(), 0o600);
+    fs::set_permissions(folder.join("sabir.db"), fs::Permissions::from_mode(0o660)).unwrap();
+    let restored = sabir(folder, &["store", "restore", "old.backup", "--store", "sqlite:sabir.db", "--force"]);
+    assert_eq!((restored.code, mode()), (0, 0o660), "{}", restored.errors);
+}
+
+#[test]
+fn a_foreign_file_with_the_name_of_an_unfinished_backup_stays_as_it_is() {
+    type Plant = fn(&Path, &Path);
+    let refused: [(&str, Plant); 5] = [
+        ("is there already and is no backup", |partial, _| fs::write(partial, "a thesis").unwrap()),
+        ("is a symbolic link", |partial, other| symlink(other, partial).unwrap()),
+        ("is a symbolic link", |partial, other| symlink(other.with_file_name("none"), partial).unwrap()),
+        ("is no file of this user alone", |partial, other| fs::hard_link(other, partial).unwrap()),
+        ("cannot write b.partial", |partial, _| fs::create_dir(partial).unwrap()),
+    ];
+    let accepted: [Plant; 2] = [
+        |partial, _| fs::write(partial, "").unwrap(),
+        |partial, _| fs::write(partial, "Sabir backup 1\nB".repeat(100_000)).unwrap(),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    empty_store_and_backup(folder);
+    let (partial, other) = (folder.join("b.partial"), folder.join("other"));
+    let whole = fs::read(folder.join("old.backup")).unwrap();
+    fs::write(&other, &whole).unwrap();
+    for (words, plant) in refused {
+        plant(&partial, &other);
+        let content = || partial.symlink_metadata().unwrap().is_file().then(|| fs::read(&partial).unwrap());
+        let before = content();
+        let made = sabir(folder, &["store", "backup", "b", "--store", "sqlite:sabir.db"]);
+        assert!(made.code == 1 && made.errors.contains(words), "{words}: {}", made.errors);
+        assert_eq!(content(), before, "{words}");
+        assert!(fs::read(&other).unwrap() == whole && !folder.join("none").exists(), "{words}");
+        assert!(fs::remove_file(&partial).or_else(|_| fs::remove_dir(&partial)).is_ok());
+    }
+    for plant in accepted {
+        plant(&partial, &other);
+        let made = sabir(folder, &["store", "backup", "b", "--store", "sqlite:sabir.db"]);
+        assert_eq!(made.code, 0, "{}", made.errors);
+        let restored = sabir(folder, &["store", "restore", "b", "--store", "sqlite:copy.db", "--force"]);
+        assert_eq!(restored.code, 0, "{}", restored.errors);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::{self, Permissions};
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
@@ -267,12 +267,21 @@ fn a_check_that_does_not_end_is_a_finding() {
     let folder = tempfile::tempdir().unwrap();
     // It accepts the connection and says nothing.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let store = format!("postgres://sabir@{}/sabir?connect_timeout=60", silent.local_addr().unwrap());
-    let start = Instant::now();
-    let found = doctor(folder.path(), &["--listen", "127.0.0.1:0", "--store", &store, "--timeout", "1"]);
-    assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
-    assert!(found.code == 1 && found.has("problem store", "did not end within 1 seconds"), "{}", found.printed);
-    assert!(found.has("ok clock", "it says"), "{}", found.printed);
+    let store = format!("postgres://sabir@{}/sabir?connect_timeout=600", silent.local_addr().unwrap());
+    let mut printed = String::new();
+    // A second is enough for the other checks, unless the machine is busy.
+    for seconds in ["1", "5", "25"] {
+        let start = Instant::now();
+        let found = doctor(folder.path(), &["--listen", "127.0.0.1:0", "--store", &store, "--timeout", seconds]);
+        assert!(start.elapsed() < Duration::from_secs(120), "{:?}", start.elapsed());
+        let words = format!("did not end within {seconds} seconds");
+        assert!(found.code == 1 && found.has("problem store", &words), "{}", found.printed);
+        if found.has("ok clock", "it says") {
+            return;
+        }
+        printed = found.printed;
+    }
+    panic!("{printed}");
 }
 
 #[test]
@@ -291,4 +300,76 @@ fn a_postgres_is_looked_at_and_gets_no_tables() {
     assert!(has_none.contains('t'), "{has_none}");
     let offline = doctor(folder.path(), &["--listen", "127.0.0.1:0", "--store", &store, "--offline"]);
     assert!(offline.has("ok store", "was not checked (--offline)"), "{}", offline.printed);
+}
+
+#[test]
+fn an_address_of_the_metrics_that_cannot_be_used_is_a_problem_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken_address = taken.local_addr().unwrap().to_string();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    for (listen, metrics, words) in [
+        ("127.0.0.1:0", taken_address.as_str(), "choose another address with metrics.listen"),
+        (free.as_str(), free.as_str(), "is in metrics.listen, and its port is in the settings once more"),
+    ] {
+        let mut command = command(folder.path(), &["--listen", listen, "--store", "sqlite:sabir.db"]);
+        command.env("SABIR_METRICS_LISTEN", metrics);
+        let found = Outcome::of(command);
+        assert!(found.code == 1 && found.has("problem ports", words), "{words}: {}", found.printed);
+        assert_eq!(found.problems().len(), 1, "{}", found.printed);
+    }
+    let server = SabirOptions::new(SABIR, folder.path()).local().variable("SABIR_METRICS_LISTEN", &free).start();
+    let listen = server.address.to_string();
+    let mut command = command(folder.path(), &["--listen", &listen, "--store", "sqlite:sabir.db"]);
+    command.env("SABIR_METRICS_LISTEN", &free);
+    let found = Outcome::of(command);
+    let held = format!("{free} is held by the server that runs with this store");
+    assert!(found.code == 0 && found.has("ok ports", &held), "{}", found.printed);
+}
+
+#[test]
+fn a_clock_that_is_not_synchronized_is_a_warning() {
+    for (script, expected) in [
+        (
+            "echo no",
+            "warning clock: it is not synchronized, so it slowly becomes wrong -> switch on time synchronization",
+        ),
+        ("echo yes", ", and is synchronized -> "),
+        ("echo broken; exit 1", ""),
+        ("sleep 60", ""),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        // Another process writes it: this one could not start it while any of its children has it open for writing.
+        let write =
+            format!("printf '#!/bin/sh\\nPATH=/usr/bin:/bin\\n%s\\n' '{script}' > timedatectl; chmod +x timedatectl");
+        assert!(Command::new("/bin/sh").args(["-c", &write]).current_dir(folder.path()).status().unwrap().success());
+        let mut command = command(folder.path(), &["--store", "sqlite:sabir.db"]);
+        command.env("PATH", folder.path());
+        let found = Outcome::of(command);
+        assert!(found.code == 0 && found.has("ok clock", "it says 2"), "{script}: {}", found.printed);
+        let about: Vec<_> = found.lines.iter().filter(|line| line.contains("synchron")).collect();
+        match expected.is_empty() {
+            true => assert!(about.is_empty(), "{script}: {}", found.printed),
+            false => assert!(about.len() == 1 && about[0].contains(expected), "{script}: {}", found.printed),
+        }
+    }
+}
+
+#[test]
+fn root_is_told_of_a_database_that_the_owner_of_its_folder_cannot_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = SabirOptions::new(SABIR, folder.path()).local().start();
+    server.terminate();
+    assert!(server.wait(Duration::from_secs(30)).success());
+    if chown(folder.path(), Some(65_534), Some(65_534)).is_err() {
+        eprintln!("1 tests skipped: only root can give files to another user");
+        return;
+    }
+    let words = ["--listen", "127.0.0.1:0", "--store", "sqlite:sabir.db"];
+    let found = doctor(folder.path(), &words);
+    let expected = "chown 65534:65534 ";
+    assert!(found.code == 0 && found.has("warning store", expected), "{}", found.printed);
+    chown(folder.path().join("sabir.db"), Some(65_534), Some(65_534)).unwrap();
+    let found = doctor(folder.path(), &words);
+    assert!(found.code == 0 && !found.has("warning store", expected), "{}", found.printed);
 }

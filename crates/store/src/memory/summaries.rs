@@ -12,6 +12,12 @@ use crate::{SummaryPage, SummaryQuery, TaskCount, TaskNo, TaskSummary};
 
 impl MemoryState {
     pub(super) fn summaries(&self, damages: &DamageLog, query: &SummaryQuery) -> SummaryPage {
+        if let Some(prefix) = query.limited_prefix() {
+            let with_prefix = self.tasks.values().filter(|entry| entry.row.task.as_str().starts_with(prefix));
+            if with_prefix.count() > query.most_with_prefix {
+                return SummaryPage::of_too_many();
+            }
+        }
         let mut matching: Vec<&MemoryTask> = self.tasks.values().filter(|entry| query.matches(&entry.row)).collect();
         if let Some(from) = &query.from {
             let number = from.number.map_or(TaskNo(0), TaskNo);
@@ -19,7 +25,7 @@ impl MemoryState {
         }
         matching.sort_by(|a, b| b.order().cmp(&a.order()));
         let more = cut(&mut matching, query.limit);
-        let (mut page, mut left) = (SummaryPage { tasks: Vec::new(), more }, query.max_bytes);
+        let (mut page, mut left) = (SummaryPage { more, ..SummaryPage::default() }, query.max_bytes);
         for entry in matching {
             if !take(&mut page, &mut left, entry.summary(damages)) {
                 break;

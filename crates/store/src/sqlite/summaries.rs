@@ -33,15 +33,20 @@ pub(super) fn summaries(
     query: &SummaryQuery,
 ) -> Result<SummaryPage, StoreError> {
     let tx = conn.transaction()?;
-    let mut numbers = match (&query.context, &query.id_prefix) {
-        (None, None) => match sources(&tx, query)? {
+    if let Some(prefix) = query.limited_prefix()
+        && more_have_prefix(&tx, prefix, query.end_of_prefix(), query.most_with_prefix)?
+    {
+        return Ok(SummaryPage::of_too_many());
+    }
+    let mut numbers = match (&query.context, &query.id, &query.id_prefix) {
+        (None, None, None) => match sources(&tx, query)? {
             Some(sources) => Merge::new(&tx, sources).first(query.from.as_ref(), query.limit)?,
             None => by_time(&tx, query)?,
         },
         _ => by_name(&tx, query)?,
     };
     let more = cut(&mut numbers, query.limit);
-    let (mut page, mut left) = (SummaryPage { tasks: Vec::new(), more }, query.max_bytes);
+    let (mut page, mut left) = (SummaryPage { more, ..SummaryPage::default() }, query.max_bytes);
     for no in numbers {
         let Some(summary) = read(&tx, damages, no)? else { continue };
         if !take(&mut page, &mut left, summary) {
@@ -211,7 +216,25 @@ fn source(query: &SummaryQuery, owner: Owner, agent: AgentId, state: Option<Stat
     Source { query, agent: Some(agent), before }
 }
 
-/// The first tasks of a context or with a prefix, and one more than wanted if more follow.
+/// Whether more tasks than this have an id with the prefix. Reads the index, and no more of it than that takes.
+fn more_have_prefix(conn: &Connection, prefix: &str, end: Option<String>, most: usize) -> Result<bool, StoreError> {
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let mut params: Vec<Value> = vec![prefix.to_owned().into(), most.saturating_add(1).into()];
+    params.extend(end.map(Value::from));
+    let mut select = conn.prepare_cached(&prefix_scan(params.len() == 3))?;
+    let found: i64 = select.query_row(params_from_iter(params), |row| row.get(0))?;
+    Ok(found > most)
+}
+
+pub(super) fn prefix_scan(has_end: bool) -> String {
+    let end = if has_end { " AND id < ?3" } else { "" };
+    format!(
+        "SELECT count(*) FROM (SELECT 1 FROM tasks INDEXED BY tasks_id
+            WHERE owner IN (SELECT DISTINCT owner FROM tallies WHERE n > 0) AND id >= ?1{end} LIMIT ?2)"
+    )
+}
+
+/// The first tasks of a context, with an id or with a prefix, and one more than wanted if more follow.
 fn by_name(conn: &Connection, query: &SummaryQuery) -> Result<Vec<TaskNo>, StoreError> {
     let (sql, params) = name_scan(query);
     let mut select = conn.prepare_cached(&sql)?;
@@ -235,6 +258,9 @@ pub(super) fn name_scan(query: &SummaryQuery) -> (String, Vec<Value>) {
     };
     if let Some(context) = &query.context {
         and("context = ?", context.as_str().to_owned().into());
+    }
+    if let Some(id) = &query.id {
+        and("id = ?", id.as_str().to_owned().into());
     }
     if let Some(prefix) = &query.id_prefix {
         and("id >= ?", prefix.clone().into());
