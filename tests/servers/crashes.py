@@ -142,5 +142,11 @@ class BegunStream:
 
 
 def text_of(events):
-    """What the pieces make; those that came while nobody listened may be one piece now."""
-    return ''.join(text for event in events if event.kind == 'artifactUpdate' for _, text in event.parts)
+    """What the pieces make; those that came while nobody listened may be one piece now. One that is not appended replaces what was there:
+    a remote agent may send a piece twice to whoever subscribes again, and the front takes it back at the end."""
+    text = ''
+    for event in events:
+        if event.kind == 'artifactUpdate':
+            piece = ''.join(part for _, part in event.parts)
+            text = text + piece if event.append else piece
+    return text

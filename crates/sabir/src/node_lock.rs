@@ -13,9 +13,9 @@ use anyhow::{Context, bail};
 
 use crate::config::{Config, StoreUrl};
 
-/// A process that is killed while it starts a child leaves a copy of its lock in the child, until the child executes its own
-/// program.
-const COPY_LIMIT: Duration = Duration::from_millis(500);
+/// A server may be started again as soon as it was killed. Its lock ends when the kernel has closed its files, which takes a while
+/// on a busy machine, and a child that it was starting has a copy of the lock until it executes its own program.
+const RELEASE_LIMIT: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(10);
 
 pub struct NodeLock {
@@ -26,18 +26,19 @@ impl NodeLock {
     /// `None`: the store is not shared, and has a lock of its own.
     pub fn of(config: &Config) -> anyhow::Result<Option<Self>> {
         match (&config.store.url, config.store.local_file()) {
-            (StoreUrl::Postgres(_), Some(file)) => Self::take(&file, &config.cluster.node()).map(Some),
+            (StoreUrl::Postgres(_), Some(file)) => Self::take(&file, &config.cluster.node(), RELEASE_LIMIT).map(Some),
             _ => Ok(None),
         }
     }
 
-    fn take(path: &Path, node: &str) -> anyhow::Result<Self> {
+    /// Waits as long as `patience` for another process to release it.
+    fn take(path: &Path, node: &str, patience: Duration) -> anyhow::Result<Self> {
         let folder = path.parent().unwrap_or(path);
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
         made.with_context(|| format!("cannot make the folder {}; choose another with store.folder", folder.display()))?;
         let opened = OpenOptions::new().create(true).read(true).write(true).truncate(false).mode(0o600).open(path);
         let file = opened.with_context(|| format!("cannot write {}; check its permissions", path.display()))?;
-        let deadline = Instant::now() + COPY_LIMIT;
+        let deadline = Instant::now() + patience;
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(Self { file }),
@@ -71,10 +72,11 @@ mod tests {
     fn a_node_runs_once_and_is_found_by_its_folder() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("nodes/a/node");
-        let lock = NodeLock::take(&file, "a").unwrap();
-        let refusal = NodeLock::take(&file, "a").err().unwrap().to_string();
+        let take = |file: &Path, node: &str| NodeLock::take(file, node, Duration::from_millis(20));
+        let lock = take(&file, "a").unwrap();
+        let refusal = take(&file, "a").err().unwrap().to_string();
         assert!(refusal.starts_with("node a runs on this machine already"), "{refusal}");
-        assert!(NodeLock::take(&folder.path().join("nodes/b/node"), "b").is_ok());
+        assert!(take(&folder.path().join("nodes/b/node"), "b").is_ok());
 
         let server = AddressFile::claim(&file, lock);
         let address = ServerAddress { url: "http://127.0.0.1:7".into(), authority: None };
@@ -82,6 +84,6 @@ mod tests {
         assert_eq!(address_file::read(&file), Some(address));
         drop(server);
         assert_eq!(address_file::read(&file), None);
-        assert!(NodeLock::take(&file, "a").is_ok());
+        assert!(take(&file, "a").is_ok());
     }
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, bail};
 use sabir_model::Timestamp;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::admin_client::{AdminClient, encoded};
 use crate::agents::table;
@@ -22,7 +22,19 @@ const SHOWN_BEFORE_CANCEL: usize = 10;
 /// Of a text in a table.
 const WIDEST: usize = 48;
 /// What one page has at most.
-const PAGE: u32 = 1000;
+const PAGE: usize = 1000;
+/// So many tasks are found before they are canceled. Whoever has more cancels again.
+const MOST_CANCELED: usize = 10_000;
+/// So many tasks are named by their numbers in one call: the server takes no more.
+const CANCELED_AT_ONCE: usize = 200;
+
+/// Tasks that match, and what the server says of all.
+struct Found {
+    tasks: Vec<Value>,
+    counts: Value,
+    /// Whether more tasks match.
+    more: bool,
+}
 
 /// Lists tasks.
 pub fn list(options: &TasksOptions, audience: Audience, load: Load) -> anyhow::Result<String> {
@@ -33,20 +45,28 @@ pub fn list(options: &TasksOptions, audience: Audience, load: Load) -> anyhow::R
     }
     let server = AdminClient::new(&options.server, load)?;
     let runtime = runtime()?;
-    let page = runtime.block_on(tasks(&server, &query(&filter, now), options.limit))?;
+    let limit = usize::try_from(options.limit).unwrap_or(usize::MAX);
+    let found = runtime.block_on(tasks(&server, &query(&filter, now), limit))?;
     if audience == Audience::Program {
-        return Ok(array(rows(&page)));
+        if found.more {
+            eprintln!("{}", more_follow(found.tasks.len()));
+        }
+        return Ok(array(&found.tasks));
     }
     // Who is stuck is known by the server alone: it knows when the last event was stored.
-    let is_working = rows(&page).iter().any(|task| task["state"] == "working");
+    let is_working = found.tasks.iter().any(|task| task["state"] == "working");
     let stuck = match is_working && filter.idle.is_none() {
         true => {
             let filter = TaskFilterOptions { states: vec!["stuck".to_owned()], ..filter.clone() };
-            runtime.block_on(tasks(&server, &query(&filter, now), PAGE))?
+            runtime.block_on(tasks(&server, &query(&filter, now), limit))?.tasks
         }
-        false => Value::Null,
+        false => Vec::new(),
     };
-    Ok(show(&page, rows(&stuck), &filter, now))
+    Ok(show(&found, &stuck, &filter, now))
+}
+
+fn more_follow(shown: usize) -> String {
+    format!("More tasks match than the {shown} shown; --limit shows more, and filters show fewer.")
 }
 
 /// Cancels tasks. `ask` says whether a person at a terminal can be asked.
@@ -57,39 +77,57 @@ pub fn cancel(
     load: Load,
 ) -> anyhow::Result<(String, Vec<String>)> {
     let now = SystemTime::now();
-    let mut filter = query(&options.filter, now);
-    if options.all {
-        filter.push_str("&all=true");
+    let filter = query(&options.filter, now);
+    match (filter.is_empty(), options.all) {
+        (true, false) => bail!("a filter is required, such as --id or --agent; --all cancels every open task"),
+        (false, true) => bail!("--all cannot be combined with a filter"),
+        _ => {}
     }
     let server = AdminClient::new(&options.server, load)?;
     let runtime = runtime()?;
-    match ask {
-        _ if options.yes => {}
+    let calls = match ask {
+        _ if options.yes => vec![if options.all { "&all=true".to_owned() } else { filter }],
         Asking::Impossible => bail!("there is nobody to ask; --yes cancels without asking"),
         Asking::Possible => {
             let states = if options.filter.states.is_empty() { "&state=open" } else { "" };
-            let found = query(&options.filter, now) + states;
-            let page = runtime.block_on(tasks(&server, &found, PAGE))?;
-            if rows(&page).is_empty() {
+            let mut found = runtime.block_on(tasks(&server, &format!("{filter}{states}"), MOST_CANCELED))?;
+            // A list takes the beginning of an id, and a cancel the whole.
+            found.tasks.retain(|task| options.filter.id.as_ref().is_none_or(|id| task["id"] == id.as_str()));
+            if found.tasks.is_empty() {
                 return Ok(("No open task matches.\n".to_owned(), Vec::new()));
             }
-            if !confirmed(&page, now)? {
+            if !confirmed(&found, now)? {
                 return Ok(("Nothing was canceled.\n".to_owned(), Vec::new()));
             }
+            found.tasks.chunks(CANCELED_AT_ONCE).map(|tasks| filter.clone() + &numbers(tasks)).collect()
+        }
+    };
+    let (mut canceled, mut failed) = (0, Vec::new());
+    for call in calls {
+        let below = format!("tasks/cancel?{}", call.trim_start_matches('&'));
+        let done = runtime.block_on(server.call_within("POST", &below, CANCEL_TIMEOUT));
+        let mut done = done.map_err(|error| match canceled {
+            0 => error,
+            _ => error.context(format!("{canceled} tasks are canceled, and the others may not be")),
+        })?;
+        canceled += done["canceled"].as_u64().unwrap_or(0);
+        if let Value::Array(tasks) = done["failed"].take() {
+            failed.extend(tasks);
         }
     }
-    let below = format!("tasks/cancel?{}", filter.trim_start_matches('&'));
-    let done = runtime.block_on(server.call_within("POST", &below, CANCEL_TIMEOUT))?;
-    let failures = done["failed"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let failures = failures.iter().map(|task| format!("{}: {}", text(&task["id"]), text(&task["reason"]))).collect();
+    let failures = failed.iter().map(|task| format!("{}: {}", text(&task["id"]), text(&task["reason"]))).collect();
     let told = match audience {
-        Audience::Program => format!("{done}\n"),
-        Audience::Person => match done["canceled"].as_u64() {
-            Some(1) => "1 task is canceled.\n".to_owned(),
-            count => format!("{} tasks are canceled.\n", count.unwrap_or(0)),
-        },
+        Audience::Program => format!("{}\n", json!({"canceled": canceled, "failed": failed})),
+        Audience::Person if canceled == 1 => "1 task is canceled.\n".to_owned(),
+        Audience::Person => format!("{canceled} tasks are canceled.\n"),
     };
     Ok((told, failures))
+}
+
+/// The numbers of tasks as parameters of a query, each with `&` in front.
+fn numbers(tasks: &[Value]) -> String {
+    // One that is no number is refused by the server. Left out, the call would cancel whatever matches the filter.
+    tasks.iter().map(|task| format!("&number={}", encoded(&task["number"].to_string()))).collect()
 }
 
 /// Whether somebody can be asked.
@@ -126,16 +164,20 @@ fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")
 }
 
-async fn tasks(server: &AdminClient, query: &str, limit: u32) -> anyhow::Result<Value> {
-    let page = server.call("GET", &format!("tasks?limit={limit}{query}")).await?;
-    match page["tasks"].is_array() {
-        true => Ok(page),
-        false => bail!(server.strange("no list")),
+/// The first tasks that match, page by page.
+async fn tasks(server: &AdminClient, query: &str, limit: usize) -> anyhow::Result<Found> {
+    let (mut found, mut after) = (Vec::new(), String::new());
+    loop {
+        let wanted = PAGE.min(limit - found.len());
+        let mut page = server.call("GET", &format!("tasks?limit={wanted}{query}{after}")).await?;
+        let Value::Array(tasks) = page["tasks"].take() else { bail!(server.strange("no list")) };
+        let is_empty = tasks.is_empty();
+        found.extend(tasks);
+        match page["after"].as_str() {
+            Some(next) if !is_empty && found.len() < limit => after = format!("&after={}", encoded(next)),
+            next => return Ok(Found { more: next.is_some(), tasks: found, counts: page["counts"].take() }),
+        }
     }
-}
-
-fn rows(page: &Value) -> &[Value] {
-    page["tasks"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
 /// The filters as parameters of a query, each with `&` in front.
@@ -156,6 +198,7 @@ fn query(filter: &TaskFilterOptions, now: SystemTime) -> String {
         ("tenant", filter.tenant.clone()),
         ("since", since),
         ("id", filter.id.clone()),
+        ("number", filter.number.map(|number| number.to_string())),
     ];
     let given = given.into_iter().filter_map(|(name, value)| Some((name, value?)));
     states.chain(given).map(|(name, value)| format!("&{name}={}", encoded(&value))).collect()
@@ -169,19 +212,18 @@ fn whole_millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-fn show(page: &Value, stuck: &[Value], filter: &TaskFilterOptions, now: SystemTime) -> String {
-    let tasks = rows(page);
-    let mut out = counts(&page["counts"]);
-    if tasks.is_empty() {
+fn show(found: &Found, stuck: &[Value], filter: &TaskFilterOptions, now: SystemTime) -> String {
+    let mut out = counts(&found.counts);
+    if found.tasks.is_empty() {
         out += match filter.states.as_slice() {
             [only] if only == "open" => "Nothing is open. --state all shows finished tasks too.\n",
             _ => "No task matches.\n",
         };
         return out;
     }
-    out += &tasks_table(tasks, stuck, now);
-    if page["after"].is_string() {
-        out += "There are more; --limit shows up to 1000, and filters show fewer.\n";
+    out += &tasks_table(&found.tasks, stuck, now);
+    if found.more {
+        out += &format!("{}\n", more_follow(found.tasks.len()));
     }
     out
 }
@@ -223,13 +265,16 @@ fn age(time: &Value, now: SystemTime) -> String {
 }
 
 /// Shows what would be canceled, and asks. Only a clear yes cancels.
-fn confirmed(page: &Value, now: SystemTime) -> anyhow::Result<bool> {
-    let tasks = rows(page);
+fn confirmed(found: &Found, now: SystemTime) -> anyhow::Result<bool> {
+    let tasks = &found.tasks;
     let shown = &tasks[..tasks.len().min(SHOWN_BEFORE_CANCEL)];
-    let more = match tasks.len() - shown.len() {
+    let mut more = match tasks.len() - shown.len() {
         0 => String::new(),
-        rest => format!("  and {rest}{} more\n", if page["after"].is_string() { " or" } else { "" }),
+        rest => format!("  and {rest} more\n"),
     };
+    if found.more {
+        more += "Others match too, and are left alone; cancel again for those.\n";
+    }
     let these = if tasks.len() == 1 { "this task".to_owned() } else { format!("these {} tasks", tasks.len()) };
     eprint!("{}{more}Cancel {these}? [y/N] ", tasks_table(shown, &[], now));
     std::io::stderr().flush()?;
@@ -262,8 +307,6 @@ fn shortened(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn at(seconds: u64) -> SystemTime {
@@ -279,11 +322,12 @@ mod tests {
             agent: Some("a b".to_owned()),
             owner: Some("token:bob".to_owned()),
             since: Some(Since::Ago(Duration::from_secs(3600))),
+            number: Some(17),
             ..TaskFilterOptions::default()
         };
         assert_eq!(
             query(&filter, at(7200)),
-            "&state=stuck&idle=60&agent=a%20b&owner=token%3Abob&since=1970-01-01T01%3A00%3A00.000Z"
+            "&state=stuck&idle=60&agent=a%20b&owner=token%3Abob&since=1970-01-01T01%3A00%3A00.000Z&number=17"
         );
         let all = TaskFilterOptions { states: words(&["all"]), ..TaskFilterOptions::default() };
         assert_eq!(query(&all, at(0)), "");
@@ -291,13 +335,15 @@ mod tests {
 
     #[test]
     fn people_see_a_table_without_control_characters() {
-        let page = json!({"counts": {"total": 2, "working": 2}, "after": "x", "tasks": [
+        let tasks = json!([
             {"number": 7, "id": "t-1", "state": "working", "statusTime": "1970-01-01T00:00:10.000Z", "agent": "demo",
              "owner": "anonymous", "events": 3, "message": format!("say \u{1b}[2J\nhello {}", "x".repeat(100))},
             {"number": 8, "id": "t-2", "state": "input-required", "statusTime": "1970-01-01T00:01:10.000Z", "agent": "demo",
              "owner": "token:bob", "events": 4, "message": "begin", "status": "May I?", "question": {"text": "May I write?"}},
-        ]});
-        let shown = show(&page, &[json!({"number": 7})], &TaskFilterOptions::default(), at(100));
+        ]);
+        let Value::Array(tasks) = tasks else { unreachable!() };
+        let found = Found { tasks, counts: json!({"total": 2, "working": 2}), more: true };
+        let shown = show(&found, &[json!({"number": 7})], &TaskFilterOptions::default(), at(100));
         let lines: Vec<&str> = shown.lines().collect();
         assert_eq!(lines[0], "2 working");
         assert!(
@@ -305,9 +351,10 @@ mod tests {
             "{shown}"
         );
         assert!(lines[3].contains("May I write?") && !lines[3].contains("stuck"), "{shown}");
-        assert!(lines[4].starts_with("There are more"), "{shown}");
+        assert!(lines[4].starts_with("More tasks match than the 2 shown;"), "{shown}");
+        assert_eq!(numbers(&found.tasks), "&number=7&number=8");
         assert!(!shown.contains('\u{1b}'), "{shown}");
-        let none = json!({"counts": {}, "tasks": []});
+        let none = Found { tasks: Vec::new(), counts: json!({}), more: false };
         let open = TaskFilterOptions { states: vec!["open".to_owned()], ..TaskFilterOptions::default() };
         assert!(show(&none, &[], &open, at(0)).starts_with("Nothing is open."));
     }

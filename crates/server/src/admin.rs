@@ -88,6 +88,13 @@ impl From<sabir_model::Error> for AdminRefusal {
     fn from(error: sabir_model::Error) -> Self {
         match error {
             sabir_model::Error::PushNotSupported => Self::not_found("this server offers no webhooks"),
+            sabir_model::Error::Invalid(violations) => {
+                let words: Vec<String> = violations
+                    .iter()
+                    .map(|violation| format!("{} {}", violation.field, violation.description))
+                    .collect();
+                Self::invalid(words.join("; "))
+            }
             other => Self::Engine(other),
         }
     }
@@ -175,7 +182,7 @@ impl App {
             (["tasks", "assign"], "POST") => tasks::assign(engine, caller, query).await,
             (["tasks", "cancel"], "POST") => task_views::cancel(engine, caller, query).await,
             (["tasks", "assign" | "cancel"], _) => Err(AdminRefusal::VerbNotAllowed { allow: "POST" }),
-            (["tasks", name], "GET") => task_views::show(engine, caller, name).await,
+            (["tasks", id], "GET") => task_views::show(engine, caller, id, query).await,
             (["agents" | "audit" | "config" | "deliveries" | "nodes" | "system" | "tasks"] | ["tasks", _], _) => {
                 Err(AdminRefusal::VerbNotAllowed { allow: "GET, HEAD" })
             }

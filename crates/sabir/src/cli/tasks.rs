@@ -15,8 +15,8 @@ pub struct TasksOptions {
     #[command(flatten)]
     pub filter: TaskFilterOptions,
 
-    /// How many to show, the newest first; 1000 at most
-    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    /// How many to show, the newest first
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     pub limit: u32,
 
     #[command(flatten)]
@@ -27,13 +27,15 @@ pub struct TasksOptions {
 pub enum TasksCommand {
     /// Cancel every open task that the flags name
     #[command(after_help = "Examples:
-  sabir tasks cancel --id 0197f3c2
+  sabir tasks cancel --id 0197f3c2-7b1e-7c44-9a52-5f1b8e0d3c6a
+  sabir tasks cancel --number 17
   sabir tasks cancel --agent coder --state stuck --idle 20m
   sabir tasks cancel --owner token:bob --yes
   sabir tasks cancel --all
 
-A filter is required; --all cancels every open task. On a terminal the command shows what it would cancel and asks; elsewhere it
-needs --yes. It waits until the runs have stopped.")]
+A filter is required; --all cancels every open task. On a terminal the command shows what it would cancel and asks; it then
+cancels those tasks and no others, not even tasks that match by now. Elsewhere it needs --yes. It waits until the runs have
+stopped.")]
     Cancel(CancelTasksOptions),
 
     /// Give all tasks of an owner to another
@@ -80,9 +82,13 @@ pub struct TaskFilterOptions {
     #[arg(long, value_name = "WHEN", value_parser = since)]
     pub since: Option<Since>,
 
-    /// Only tasks whose id begins so
+    /// Only tasks whose id begins so: at least 4 characters, or the whole id. To cancel, always the whole id
     #[arg(long, value_name = "ID")]
     pub id: Option<String>,
+
+    /// Only the task of this number, which no other task has: callers of A2A 0.1 choose ids, and two may choose the same
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    pub number: Option<u64>,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -136,7 +142,8 @@ Without --state it shows what is not finished. A task that works and has stored 
 
 The server is the one that runs with the store of this folder or of --config, whatever its address; --url names another. One
 that asks for credentials wants a token with the scope admin (SABIR_TOKEN); others answer to programs on their own machine only.
-On a terminal a table is printed, in a pipe a JSON array.";
+On a terminal a table is printed, in a pipe a JSON array. If more tasks match than --limit allows, the command says so, in a
+pipe on the standard error.";
 
 #[derive(Debug, Clone, Args)]
 pub struct AssignOptions {

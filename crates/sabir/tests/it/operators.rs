@@ -76,12 +76,20 @@ fn tasks_are_listed_by_every_filter_page_by_page() {
         (&format!("id={first}"), &["hello"]),
         (&format!("id={}&state=working", &working[..8]), &["slow 600 never"]),
         ("id=nothing", &[]),
+        ("number=3", &["ask which?"]),
+        (&format!("number=3&id={}", &asked[..8]), &["ask which?"]),
+        ("number=3&state=working", &[]),
+        ("number=77", &[]),
         ("since=2999-01-01T00:00:00Z", &[]),
         ("since=2000-01-01T00:00:00Z&agent=two", &["other"]),
     ] {
         assert_eq!(messages(&shown(&fixture, &format!("tasks?{query}"))), expected, "{query}");
     }
     assert_eq!(shown(&fixture, "tasks?agent=two")["counts"]["total"], 1);
+    for query in ["id=a", "id=019&state=open"] {
+        let expected = "id must have at least 4 characters, or be the whole id of a task";
+        assert_eq!(refused(&fixture, "GET", &format!("tasks?{query}")), (400, expected.to_owned()), "{query}");
+    }
 
     let (mut seen, mut after) = (Vec::new(), String::new());
     loop {
@@ -96,7 +104,7 @@ fn tasks_are_listed_by_every_filter_page_by_page() {
 }
 
 #[test]
-fn a_task_is_shown_by_its_number_and_by_its_id() {
+fn a_task_is_shown_by_its_id_and_its_number() {
     let fixture = ServerFixture::configured("[[agent]]\nid = 'demo'\nkind = 'demo'\nmax_concurrent = 1\n");
     let (working, _stream) = fixture.working("slow 600 never");
     let body = json!({"configuration": {"returnImmediately": true}, "message": {"messageId": "m", "role": "ROLE_USER",
@@ -104,7 +112,7 @@ fn a_task_is_shown_by_its_number_and_by_its_id() {
     let queued = fixture.ask("POST", "/message:send", &[("A2A-Version", "1.0")], &body).json();
     let queued = queued["task"]["id"].as_str().unwrap_or_else(|| panic!("{queued}")).to_owned();
 
-    let task = shown(&fixture, "tasks/1");
+    let task = shown(&fixture, &format!("tasks/{working}?number=1"));
     assert_eq!((&task["id"], &task["state"], &task["webhooks"]), (&json!(working), &json!("working"), &json!(0)));
     assert!(task["bytes"].as_u64().unwrap() > 512, "{task}");
     assert_eq!(shown(&fixture, &format!("tasks/{working}")), task);
@@ -122,7 +130,14 @@ fn a_task_is_shown_by_its_number_and_by_its_id() {
     );
     assert!(agent["oldestQueued"].as_f64().unwrap() >= 0.0, "{agent}");
 
-    assert_eq!(refused(&fixture, "GET", "tasks/17"), (404, "there is no task 17".to_owned()));
+    // A number alone names no task: an id can be the same digits.
+    for name in ["1", "17", &working[..8]] {
+        assert_eq!(refused(&fixture, "GET", &format!("tasks/{name}")), (404, format!("there is no task {name}")));
+    }
+    let of_another = (404, format!("there is no task {working} with the number 2"));
+    assert_eq!(refused(&fixture, "GET", &format!("tasks/{working}?number=2")), of_another);
+    assert_eq!(refused(&fixture, "GET", "tasks/1?number=1").0, 404);
+    assert_eq!(refused(&fixture, "GET", "tasks/1?no=1"), (400, "there is no parameter no; known: number".to_owned()));
     assert_eq!(refused(&fixture, "GET", "tasks/%zz").0, 400);
     assert_eq!(admin(&fixture, "POST", "tasks/1").0, 405);
 }
@@ -214,6 +229,7 @@ fn only_operators_are_answered() {
         ("GET", "agents"),
         ("GET", "tasks"),
         ("GET", "tasks/1"),
+        ("POST", "tasks/cancel?number=1"),
         ("POST", "tasks/cancel?all=true"),
         ("POST", "deliveries/retry"),
     ];
@@ -232,7 +248,8 @@ fn only_operators_are_answered() {
         (&json!("token:alice"), &json!("input-required"))
     );
     assert_eq!(exchange(&server, Some(&operator), "GET", "/admin/v1/system", &Value::Null).1["auth"], json!(true));
-    assert_eq!(exchange(&server, Some(&operator), "GET", "/admin/v1/tasks/1", &Value::Null).0, 200);
+    let one = format!("/admin/v1/tasks/{}", listed["tasks"][0]["id"].as_str().unwrap());
+    assert_eq!(exchange(&server, Some(&operator), "GET", &one, &Value::Null).0, 200);
 
     let canceled = exchange(&server, Some(&operator), "POST", "/admin/v1/tasks/cancel?owner=token:alice", &Value::Null);
     assert_eq!(canceled.1, json!({"canceled": 1, "failed": []}));
@@ -262,33 +279,74 @@ fn an_id_of_several_owners_is_told_apart_by_its_number() {
     }
     let (status, problem) = exchange(&server, Some(&operator), "GET", "/admin/v1/tasks/same%2Fid", &Value::Null);
     let expected =
-        "several tasks have this id; ask for one by its number: 2 (token:bob at demo), 1 (token:alice at demo)";
+        "several tasks have this id; name one with ?number=, of: 2 (token:bob at demo), 1 (token:alice at demo)";
     assert_eq!((status, problem["detail"].as_str()), (409, Some(expected)));
-    let one = exchange(&server, Some(&operator), "GET", "/admin/v1/tasks/1", &Value::Null).1;
+    let one = exchange(&server, Some(&operator), "GET", "/admin/v1/tasks/same%2Fid?number=1", &Value::Null).1;
     assert_eq!((&one["owner"], &one["dialect"]), (&json!("token:alice"), &json!("0.1")));
     // A cancel is for the very task that was found, and not for one of the same id.
-    let canceled = exchange(&server, Some(&operator), "POST", "/admin/v1/tasks/cancel?owner=token:alice", &Value::Null);
-    assert_eq!(canceled.1["canceled"], 1);
+    for (query, expected) in
+        [("number=1&id=same", 0), ("number=1&owner=token:bob", 0), ("number=1", 1), ("number=1", 0)]
+    {
+        let path = format!("/admin/v1/tasks/cancel?{query}");
+        let canceled = exchange(&server, Some(&operator), "POST", &path, &Value::Null);
+        assert_eq!(canceled.1, json!({"canceled": expected, "failed": []}), "{query}");
+    }
     let states = exchange(&server, Some(&operator), "GET", "/admin/v1/tasks?id=same", &Value::Null).1;
     let told: Vec<(&Value, &Value)> =
         states["tasks"].as_array().unwrap().iter().map(|task| (&task["owner"], &task["state"])).collect();
     assert_eq!(told, [(&json!("token:alice"), &json!("canceled")), (&json!("token:bob"), &json!("input-required"))]);
 }
 
+/// A 0.1 client chooses ids that look like numbers, and ids of which one begins with the other.
+#[test]
+fn chosen_ids_are_taken_whole() {
+    let fixture = ServerFixture::new();
+    for id in ["2", "t1", "t10", "task-1", "task-10"] {
+        let params = json!({"id": id, "message": {"role": "user", "parts": [{"type": "text", "text": "ask which?"}]}});
+        assert_eq!(fixture.rpc("/", "tasks/send", params)["result"]["id"], id);
+    }
+    let listed = |query: &str| {
+        let page = shown(&fixture, &format!("tasks?state=open&{query}"));
+        page["tasks"].as_array().unwrap().iter().map(|task| task["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    // The task of the id 2 has the number 1, and another one the number 2.
+    assert_eq!(shown(&fixture, "tasks/2")["number"], 1);
+    assert_eq!(refused(&fixture, "GET", "tasks/2?number=2").0, 404);
+    assert_eq!(shown(&fixture, "tasks/t1?number=2")["id"], "t1");
+    assert_eq!((listed("id=t1"), listed("id=2")), (vec!["t1".to_owned()], vec!["2".to_owned()]));
+    assert_eq!(listed("id=task-1"), ["task-10", "task-1"]);
+    let cancel = |query: &str| admin(&fixture, "POST", &format!("tasks/cancel?{query}")).1["canceled"].clone();
+    assert_eq!((cancel("id=task"), cancel("id=task-1"), cancel("number=3")), (json!(0), json!(1), json!(1)));
+    assert_eq!(
+        (listed("id=task-1"), listed("id=t10"), listed("id=t1")),
+        (vec!["task-10".into()], vec![], vec!["t1".into()])
+    );
+    assert_eq!(cancel("number=1&number=2&number=77"), 2);
+    assert_eq!(listed(""), ["task-10"]);
+}
+
 #[test]
 fn silent_tasks_are_stuck_until_they_store_something() {
-    let fixture = ServerFixture::new();
-    let (silent, _silent) = fixture.working("slow 600 never");
-    let (_, mut busy) = fixture.working("stream 100000 100");
-    fixture.server.until("one second has passed since its last status", |_| {
-        let page = shown(&fixture, "tasks?state=stuck&idle=1");
-        (messages(&page) == ["slow 600 never"]).then_some(())
-    });
-    assert!(busy.next_frame().unwrap().is_some(), "the other one stores artifacts, and no status");
-    let (status, body) = admin(&fixture, "POST", "tasks/cancel?state=stuck&idle=1");
-    assert_eq!((status, body), (200, json!({"canceled": 1, "failed": []})));
-    assert_eq!(fixture.task(&silent)["status"]["state"], "canceled");
-    assert_eq!(shown(&fixture, "tasks?state=working")["tasks"].as_array().unwrap().len(), 1);
+    // A machine that stands still for so many seconds makes the busy task silent too; then they are told apart by a longer time.
+    for idle in [1, 4, 16] {
+        let fixture = ServerFixture::new();
+        let (silent, _silent) = fixture.working("slow 600 never");
+        let (_, mut busy) = fixture.working("stream 100000 100");
+        let stuck = format!("state=stuck&idle={idle}");
+        fixture.server.until("so much time has passed since its last status", |_| {
+            let page = shown(&fixture, &format!("tasks?{stuck}"));
+            (messages(&page) == ["slow 600 never"]).then_some(())
+        });
+        assert!(busy.next_frame().unwrap().is_some(), "the other one stores artifacts, and no status");
+        let (status, body) = admin(&fixture, "POST", &format!("tasks/cancel?{stuck}"));
+        if idle < 16 && body == json!({"canceled": 2, "failed": []}) {
+            continue;
+        }
+        assert_eq!((status, body), (200, json!({"canceled": 1, "failed": []})));
+        assert_eq!(fixture.task(&silent)["status"]["state"], "canceled");
+        assert_eq!(shown(&fixture, "tasks?state=working")["tasks"].as_array().unwrap().len(), 1);
+        return;
+    }
 }
 
 #[test]
@@ -297,13 +355,13 @@ fn deliveries_are_retried_together() {
     receiver.answer(410);
     let allowed = ("PUSH_NOTIFICATION_ALLOWED_CIDRS", "127.0.0.0/8");
     let fixture = ServerFixture::with(|options| options.variable(allowed.0, allowed.1));
-    for (text, path) in [("one", "/a"), ("two", "/b")] {
+    for (text, path) in [("one", "/a"), ("two", "/b"), ("three", "/b2")] {
         let mut params = v03_message(text);
         params["configuration"] = json!({"pushNotificationConfig": {"url": receiver.url(path)}});
         fixture.rpc("/a2a/jsonrpc", "message/send", params);
     }
     fixture.server.until("all is given up", |_| {
-        (shown(&fixture, "system")["deliveries"] == json!({"pending": 0, "givenUp": 4})).then_some(())
+        (shown(&fixture, "system")["deliveries"] == json!({"pending": 0, "givenUp": 6})).then_some(())
     });
     for (query, status, expected) in
         [("?url=http://elsewhere/", 202, json!({"retried": 0})), ("?state=pending", 202, json!({"retried": 0}))]
@@ -313,12 +371,16 @@ fn deliveries_are_retried_together() {
     assert_eq!(refused(&fixture, "POST", "deliveries/retry?state=dead").0, 400);
     assert_eq!(admin(&fixture, "GET", "deliveries/retry").0, 405);
     receiver.answer(200);
-    let url = receiver.url("/b").replace(':', "%3A");
-    assert_eq!(admin(&fixture, "POST", &format!("deliveries/retry?url={url}")), (202, json!({"retried": 2})));
+    // The whole URL names a receiver, and not the beginning of one.
+    for (path, expected) in [("/", 0), ("/b", 2)] {
+        let url = receiver.url(path).replace(':', "%3A");
+        let told = admin(&fixture, "POST", &format!("deliveries/retry?url={url}"));
+        assert_eq!(told, (202, json!({"retried": expected})), "{path}");
+    }
     fixture.server.until("those of one receiver are delivered", |_| {
-        (shown(&fixture, "system")["deliveries"]["givenUp"] == 2).then_some(())
+        (shown(&fixture, "system")["deliveries"]["givenUp"] == 4).then_some(())
     });
-    assert_eq!(admin(&fixture, "POST", "deliveries/retry"), (202, json!({"retried": 2})));
+    assert_eq!(admin(&fixture, "POST", "deliveries/retry"), (202, json!({"retried": 4})));
     fixture
         .server
         .until("all are delivered", |_| (shown(&fixture, "system")["deliveries"]["givenUp"] == 0).then_some(()));
@@ -374,7 +436,11 @@ fn sabir_tasks_lists_and_cancels() {
     };
     assert_eq!(ids(""), [asked.clone(), working.clone()]);
     assert_eq!(ids("--state all").len(), 3);
-    assert_eq!(ids("--state all --limit 1").len(), 1);
+    // Whoever reads the JSON hears on the standard error that it is not all.
+    let (code, printed, errors) = run("--state all --limit 1");
+    assert_eq!((code, printed.as_array().unwrap().len()), (0, 1));
+    assert_eq!(errors, "More tasks match than the 1 shown; --limit shows more, and filters show fewer.\n");
+    assert_eq!((ids("--number 2"), ids("--number 2 --agent two")), (vec![asked.clone()], vec![]));
     assert_eq!(ids(&format!("--id {working} --agent one --owner anonymous --since 1h")), [working.as_str()]);
     assert_eq!(ids("--state stuck --idle 1h"), [""; 0]);
     for (words, code, expected) in [
@@ -383,6 +449,8 @@ fn sabir_tasks_lists_and_cancels() {
         ("--since yesterday", 2, "expected a duration"),
         ("cancel --agent one", 1, "--yes cancels without asking"),
         ("cancel --yes", 1, "a filter is required"),
+        ("cancel --all --agent one --yes", 1, "--all cannot be combined with a filter"),
+        ("--id 01", 1, "id must have at least 4 characters"),
     ] {
         let (told_code, _, errors) = run(words);
         assert!(told_code == code && errors.contains(expected), "{words}: {told_code} {errors}");
@@ -404,11 +472,69 @@ fn sabir_tasks_lists_and_cancels() {
     terminal.wait_for("1 task is canceled.");
     assert_eq!(terminal.finish().0, 0);
     assert_eq!(fixture.task(&asked)["status"]["state"], "canceled");
+    assert_eq!(run(&format!("cancel --id {} --yes", &working[..20])).1["canceled"], 0);
     assert_eq!(run(&format!("cancel --id {working} --yes")).1["canceled"], 1);
 
     let terminal = Terminal::run(SABIR, &["tasks", "--url", &url], folder.path(), &[]);
     terminal.wait_for("Nothing is open. --state all shows finished tasks too.");
     assert_eq!(terminal.finish().0, 0);
+}
+
+#[test]
+fn sabir_tasks_cancels_what_it_has_shown_and_nothing_else() {
+    let fixture = ServerFixture::new();
+    let chosen = |id: &str| {
+        let params = json!({"id": id, "message": {"role": "user", "parts": [{"type": "text", "text": "ask which?"}]}});
+        assert_eq!(fixture.rpc("/", "tasks/send", params)["result"]["id"], id);
+    };
+    let state = |id: &str| shown(&fixture, &format!("tasks/{id}"))["state"].as_str().unwrap().to_owned();
+    let url = format!("http://{}", fixture.server.address);
+    let folder = tempfile::tempdir().unwrap();
+    for id in ["task-1", "task-10", "task-2", "task-3"] {
+        chosen(id);
+    }
+    for (words, question, canceled, left) in [
+        (&["--id", "task-1"][..], "Cancel this task? [y/N] ", "1 task is canceled.", "task-10"),
+        (&["--number", "3"], "Cancel this task? [y/N] ", "1 task is canceled.", "task-3"),
+        (&["--agent", "demo"], "Cancel these 2 tasks? [y/N] ", "2 tasks are canceled.", "late"),
+    ] {
+        let words = [&["tasks", "cancel", "--url", &url][..], words].concat();
+        let mut terminal = Terminal::run(SABIR, &words, folder.path(), &[]);
+        terminal.wait_for(question);
+        if left == "late" {
+            chosen("late");
+        }
+        terminal.type_keys("y\n");
+        terminal.wait_for(canceled);
+        assert_eq!(terminal.finish().0, 0, "{words:?}");
+        assert_eq!(state(left), "input-required", "{words:?}");
+    }
+    for id in ["task-1", "task-10", "task-2", "task-3"] {
+        assert_eq!(state(id), "canceled", "{id}");
+    }
+}
+
+#[test]
+fn sabir_tasks_follows_the_pages_up_to_its_limit() {
+    let fixture = ServerFixture::new();
+    let url = format!("http://{}", fixture.server.address);
+    // More than a page may have.
+    for _ in 0..1003 {
+        send(&fixture, "hello");
+    }
+    let run = |limit: &str| {
+        let words = ["tasks", "--state", "all", "--limit", limit, "--url", &url];
+        let output = Command::new(SABIR).args(words).env_clear().output().unwrap();
+        let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let mut numbers: Vec<u64> =
+            printed.as_array().unwrap().iter().map(|task| task["number"].as_u64().unwrap()).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        (numbers.len(), String::from_utf8(output.stderr).unwrap())
+    };
+    let more = "More tasks match than the 1001 shown; --limit shows more, and filters show fewer.\n";
+    assert_eq!(run("1001"), (1001, more.to_owned()));
+    assert_eq!(run("5000"), (1003, String::new()));
 }
 
 struct Token {

@@ -189,7 +189,7 @@ pub(super) async fn retry_all(
     Ok(AdminReply::new(StatusCode::ACCEPTED, &Retried { retried }))
 }
 
-/// Those that were given up, unless it says otherwise, and of all receivers, unless it names a URL that theirs begin with.
+/// Those that were given up, unless it says otherwise, and of all receivers, unless it names the URL of one.
 fn retry_query(query: Option<&str>) -> Result<(DeliveryKind, Option<String>), AdminRefusal> {
     let (mut kind, mut url) = (None, None);
     for (name, value) in query_parameters(query) {

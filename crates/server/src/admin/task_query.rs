@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sabir_engine::TaskFilter;
+use sabir_engine::{TaskFilter, TaskNo};
 use sabir_model::{AgentId, ContextId, Cursor, Owner, State, TaskId, Timestamp};
 use sabir_wire::{excerpt, query_parameters, query_value};
 
@@ -11,6 +11,8 @@ use super::{AdminRefusal, DEFAULT_LIMIT, limit_number};
 /// A task at work that stores nothing for so long may be stuck, unless the call says otherwise.
 const DEFAULT_IDLE: Duration = Duration::from_secs(300);
 const LONGEST_IDLE: u64 = 365 * 24 * 3600;
+/// So many tasks can be named by their numbers in one cancel.
+const MAX_NUMBERS: usize = 200;
 
 /// What a call may say of the tasks that it is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,8 +24,8 @@ pub(super) enum Purpose {
 impl Purpose {
     fn known(self) -> &'static str {
         match self {
-            Purpose::List => "state, idle, agent, context, owner, tenant, since, id, limit, after",
-            Purpose::Cancel => "state, idle, agent, context, owner, tenant, since, id, all",
+            Purpose::List => "state, idle, agent, context, owner, tenant, since, id, number, limit, after",
+            Purpose::Cancel => "state, idle, agent, context, owner, tenant, since, id, number, all",
         }
     }
 }
@@ -45,7 +47,7 @@ impl TaskQuery {
     pub(super) fn parse(query: Option<&str>, purpose: Purpose) -> Result<Self, AdminRefusal> {
         let mut filter = TaskFilter::default();
         let (mut idle, mut from, mut limit, mut all, mut is_stuck) = (None, None, None, None, false);
-        let (mut owner, mut tenant, mut states) = (None, None, Vec::new());
+        let (mut owner, mut tenant, mut states, mut numbers) = (None, None, Vec::new(), Vec::new());
         for (name, value) in query_parameters(query) {
             let value = query_value(value)
                 .ok_or_else(|| AdminRefusal::invalid(format!("the value of {} is not encoded well", excerpt(name))))?;
@@ -60,9 +62,14 @@ impl TaskQuery {
                 ("idle", _) => idle.replace(idle_time(&value)?).is_none(),
                 ("agent", _) => filter.agent.replace(id(name, &value, |text| AgentId::parse(text))?).is_none(),
                 ("context", _) => filter.context.replace(id(name, &value, |text| ContextId::parse(text))?).is_none(),
-                ("id", _) => {
-                    let prefix: TaskId = id(name, &value, |text| TaskId::parse(text))?;
-                    filter.id_prefix.replace(prefix.as_str().to_owned()).is_none()
+                ("id", Purpose::List) => {
+                    let prefix = id(name, &value, |text| TaskId::parse(text))?;
+                    filter.id_prefix.replace(prefix).is_none()
+                }
+                ("id", Purpose::Cancel) => filter.id.replace(id(name, &value, |text| TaskId::parse(text))?).is_none(),
+                ("number", _) => {
+                    numbers.push(number(&value)?);
+                    purpose == Purpose::Cancel || numbers.len() == 1
                 }
                 ("owner", _) => owner.replace(value.into_owned()).is_none(),
                 ("tenant", _) => tenant.replace(value.into_owned()).is_none(),
@@ -80,6 +87,7 @@ impl TaskQuery {
             }
         }
         filter.owner = owner_of(owner, tenant)?;
+        filter.numbers = different(numbers)?;
         match (is_stuck, states.is_empty()) {
             (true, true) => filter.silent_for = Some(idle.take().unwrap_or(DEFAULT_IDLE)),
             (true, false) => return Err(AdminRefusal::invalid("state=stuck cannot be combined with other states")),
@@ -105,7 +113,7 @@ fn check_cancel(filter: &TaskFilter, all: bool) -> Result<(), AdminRefusal> {
     }
     match (*filter == TaskFilter::default(), all) {
         (true, false) => Err(AdminRefusal::invalid(
-            "a filter is required: state, agent, context, owner, since or id; all=true cancels every open task",
+            "a filter is required: state, agent, context, owner, since, id or number; all=true cancels every open task",
         )),
         (false, true) => Err(AdminRefusal::invalid("all=true cannot be combined with a filter")),
         _ => Ok(()),
@@ -143,6 +151,37 @@ fn idle_time(value: &str) -> Result<Duration, AdminRefusal> {
         .ok_or_else(|| AdminRefusal::invalid("idle must be a number of seconds, such as 300"))
 }
 
+/// Which of the tasks with one id is meant: the only parameter of a call that is for one task.
+pub(super) fn number_alone(query: Option<&str>) -> Result<Option<TaskNo>, AdminRefusal> {
+    let mut found = None;
+    for (name, value) in query_parameters(query) {
+        if name != "number" {
+            let name = excerpt(name);
+            return Err(AdminRefusal::invalid(format!("there is no parameter {name}; known: number")));
+        }
+        if found.replace(number(value)?).is_some() {
+            return Err(AdminRefusal::invalid("number is given twice"));
+        }
+    }
+    Ok(found)
+}
+
+fn number(value: &str) -> Result<TaskNo, AdminRefusal> {
+    super::whole_number(value)
+        .map(TaskNo)
+        .ok_or_else(|| AdminRefusal::invalid("number must be the number of a task, such as 17"))
+}
+
+fn different(mut numbers: Vec<TaskNo>) -> Result<Option<Vec<TaskNo>>, AdminRefusal> {
+    numbers.sort_unstable();
+    numbers.dedup();
+    match numbers.len() {
+        0 => Ok(None),
+        1..=MAX_NUMBERS => Ok(Some(numbers)),
+        _ => Err(AdminRefusal::invalid(format!("number can be given {MAX_NUMBERS} times at most"))),
+    }
+}
+
 fn owner_of(subject: Option<String>, tenant: Option<String>) -> Result<Option<Owner>, AdminRefusal> {
     match (subject.as_deref(), tenant) {
         (None, None) => Ok(None),
@@ -173,7 +212,7 @@ mod tests {
     fn told(query: &str, purpose: Purpose) -> String {
         match TaskQuery::parse(Some(query), purpose) {
             Ok(TaskQuery { filter, from, limit }) => {
-                let TaskFilter { states, silent_for, owner, agent, context, since, id_prefix } = filter;
+                let TaskFilter { states, silent_for, owner, agent, context, since, id, id_prefix, numbers } = filter;
                 let mut words = Vec::new();
                 words.extend(states.map(|states| states.into_iter().map(State::name).collect::<Vec<_>>().join("+")));
                 words.extend(silent_for.map(|time| format!("silent {time:?}")));
@@ -181,7 +220,9 @@ mod tests {
                 words.extend(agent.map(|agent| format!("at {agent}")));
                 words.extend(context.map(|context| format!("in {context}")));
                 words.extend(since.map(|since| format!("since {}", since.as_millis())));
+                words.extend(id.map(|id| format!("named {id}")));
                 words.extend(id_prefix.map(|prefix| format!("like {prefix}")));
+                words.extend(numbers.map(|numbers| format!("number {numbers:?}")));
                 words.extend(from.map(|from| format!("from {}", from.task)));
                 words.push(limit.to_string());
                 words.join(" ")
@@ -204,6 +245,8 @@ mod tests {
             ("owner=token:a&tenant=acme", "of token:a@acme 100"),
             ("owner=anonymous&since=1970-01-01T00:00:01Z", "of anonymous since 1000 100"),
             ("after=3e8.7431.6563686f.7", "from t1 100"),
+            ("number=7&state=open", "submitted+working+input-required+auth-required number [TaskNo(7)] 100"),
+            ("number=7&number=8", "number is given twice"),
             (
                 "state=done",
                 "state must be one of submitted, working, input-required, auth-required, completed, failed, canceled, rejected, open, waiting, stuck",
@@ -223,7 +266,7 @@ mod tests {
             ("context=%zz", "the value of context is not encoded well"),
             (
                 "all=true",
-                "there is no parameter all; known: state, idle, agent, context, owner, tenant, since, id, limit, after",
+                "there is no parameter all; known: state, idle, agent, context, owner, tenant, since, id, number, limit, after",
             ),
         ] {
             assert_eq!(told(query, Purpose::List), expected, "{query}");
@@ -233,7 +276,17 @@ mod tests {
     #[test]
     fn a_cancel_names_what_it_is_for() {
         for (query, expected) in [
-            ("", "a filter is required: state, agent, context, owner, since or id; all=true cancels every open task"),
+            (
+                "",
+                "a filter is required: state, agent, context, owner, since, id or number; all=true cancels every open task",
+            ),
+            ("id=7", "named 7 100"),
+            ("id=task-1&number=7", "named task-1 number [TaskNo(7)] 100"),
+            ("number=9&number=7&number=9", "number [TaskNo(7), TaskNo(9)] 100"),
+            ("number=07", "number must be the number of a task, such as 17"),
+            ("number=-7", "number must be the number of a task, such as 17"),
+            ("number=9223372036854775808", "number must be the number of a task, such as 17"),
+            ("all=true&number=7", "all=true cannot be combined with a filter"),
             ("all=true", "100"),
             ("all=yes", "all must be true, or left out"),
             ("all=true&agent=a", "all=true cannot be combined with a filter"),
@@ -242,10 +295,31 @@ mod tests {
             ("state=completed", "state=completed is final, and such tasks cannot be canceled"),
             (
                 "limit=5",
-                "there is no parameter limit; known: state, idle, agent, context, owner, tenant, since, id, all",
+                "there is no parameter limit; known: state, idle, agent, context, owner, tenant, since, id, number, all",
             ),
         ] {
             assert_eq!(told(query, Purpose::Cancel), expected, "{query}");
+        }
+        let numbers = |count: u64| (0..count).map(|number| format!("number={number}&")).collect::<String>();
+        assert!(told(&numbers(200), Purpose::Cancel).starts_with("number [TaskNo(0), "));
+        assert_eq!(told(&numbers(201), Purpose::Cancel), "number can be given 200 times at most");
+    }
+
+    #[test]
+    fn one_task_of_an_id_is_named_by_its_number() {
+        for (query, expected) in [
+            (None, "None"),
+            (Some("number=7"), "Some(TaskNo(7))"),
+            (Some("number="), "number must be the number of a task, such as 17"),
+            (Some("number=7&number=7"), "number is given twice"),
+            (Some("no=7"), "there is no parameter no; known: number"),
+        ] {
+            let shown = match number_alone(query) {
+                Ok(number) => format!("{number:?}"),
+                Err(AdminRefusal::Problem { detail, .. }) => detail,
+                Err(_) => "another refusal".to_owned(),
+            };
+            assert_eq!(shown, expected, "{query:?}");
         }
     }
 }

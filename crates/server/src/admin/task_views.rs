@@ -2,12 +2,12 @@
 
 use http::StatusCode;
 use sabir_engine::{Canceled, Engine, SummaryPage, TaskDetails, TaskSummary};
-use sabir_model::{Caller, Message, QuestionId, State};
-use sabir_wire::birth_name;
+use sabir_model::{Caller, Message, QuestionId, State, TaskId};
+use sabir_wire::{birth_name, excerpt};
 use serde::Serialize;
 
 use super::system::StateCounts;
-use super::task_query::{Purpose, TaskQuery};
+use super::task_query::{Purpose, TaskQuery, number_alone};
 use super::{AdminRefusal, AdminReply};
 
 /// So much of a text is shown.
@@ -84,7 +84,7 @@ struct FailureView<'a> {
 
 pub(super) async fn list(engine: &Engine, caller: &Caller, query: Option<&str>) -> Result<AdminReply, AdminRefusal> {
     let TaskQuery { filter, from, limit } = TaskQuery::parse(query, Purpose::List)?;
-    let SummaryPage { tasks, more } = engine.summaries(caller, &filter, from, limit).await?;
+    let SummaryPage { tasks, more, .. } = engine.summaries(caller, &filter, from, limit).await?;
     let counts = engine.task_counts(filter.owner.as_ref()).await?;
     let counted = counts.iter().filter(|count| filter.agent.as_ref().is_none_or(|agent| count.agent == *agent));
     let page = PageView {
@@ -95,11 +95,23 @@ pub(super) async fn list(engine: &Engine, caller: &Caller, query: Option<&str>) 
     Ok(AdminReply::new(StatusCode::OK, &page))
 }
 
-pub(super) async fn show(engine: &Engine, caller: &Caller, name: &str) -> Result<AdminReply, AdminRefusal> {
-    let name = sabir_wire::path_segment(name).ok_or_else(|| AdminRefusal::invalid("the id is not encoded well"))?;
-    let found = engine.task_details(caller, &name).await?;
+pub(super) async fn show(
+    engine: &Engine,
+    caller: &Caller,
+    id: &str,
+    query: Option<&str>,
+) -> Result<AdminReply, AdminRefusal> {
+    let id = sabir_wire::path_segment(id).ok_or_else(|| AdminRefusal::invalid("the id is not encoded well"))?;
+    let number = number_alone(query)?;
+    let found = match TaskId::parse(&*id) {
+        Ok(id) => engine.task_details(caller, &id, number).await?,
+        Err(_) => Vec::new(),
+    };
     match found.as_slice() {
-        [] => Err(AdminRefusal::not_found(format!("there is no task {}", sabir_wire::excerpt(&name)))),
+        [] => {
+            let with_number = number.map_or_else(String::new, |no| format!(" with the number {}", no.0));
+            Err(AdminRefusal::not_found(format!("there is no task {}{with_number}", excerpt(&id))))
+        }
         [one] => Ok(AdminReply::new(StatusCode::OK, &DetailsView::of(one))),
         several => {
             let spell = |details: &TaskDetails| {
@@ -107,7 +119,7 @@ pub(super) async fn show(engine: &Engine, caller: &Caller, name: &str) -> Result
                 format!("{} ({} at {})", row.no.0, row.owner, row.agent)
             };
             let numbers: Vec<String> = several.iter().map(spell).collect();
-            let detail = format!("several tasks have this id; ask for one by its number: {}", numbers.join(", "));
+            let detail = format!("several tasks have this id; name one with ?number=, of: {}", numbers.join(", "));
             Err(AdminRefusal::Problem { status: StatusCode::CONFLICT, detail })
         }
     }
