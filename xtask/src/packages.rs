@@ -27,7 +27,7 @@ const TOOLS: [(&str, &str); 8] = [
     ("xz", "xz-utils"),
 ];
 
-pub const DEBIAN_MEGABYTES: u32 = 280;
+pub const DEBIAN_MEGABYTES: u32 = 530;
 
 pub fn run(workspace: &Workspace) -> Result<Tally> {
     let missing = missing_tools();

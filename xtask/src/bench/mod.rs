@@ -9,6 +9,7 @@ mod generator;
 mod grpc;
 mod machine;
 mod measured_server;
+mod observed;
 mod page;
 mod postgres;
 mod postgres_process;

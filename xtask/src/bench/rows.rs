@@ -11,11 +11,12 @@ use crate::bench::measured_server::{self, Folder, MeasuredServer, StoreDurabilit
 use crate::bench::table::{Row, TargetVerdict};
 use crate::workspace::Workspace;
 
-pub const GROUPS: [&str; 16] = [
+pub const GROUPS: [&str; 17] = [
     "send",
     "webhook",
     "stored-first",
     "front",
+    "observed",
     "dialects",
     "grpc",
     "get",
@@ -71,6 +72,7 @@ impl Bench {
             "webhook" => self.webhook(),
             "stored-first" => self.stored_first(),
             "front" => self.front(),
+            "observed" => self.observed(),
             "dialects" => self.dialects(),
             "grpc" => self.grpc(),
             "get" => self.get(),
@@ -132,15 +134,16 @@ impl Bench {
     }
 
     /// The best of each server, measured in turns.
-    pub fn in_turns(&self, servers: [&MeasuredServer; 2], words: &str) -> Result<[Figures; 2]> {
-        let mut all = [vec![], vec![]];
+    pub fn in_turns<const N: usize>(&self, servers: [&MeasuredServer; N], words: &str) -> Result<[Figures; N]> {
+        let mut all = [const { vec![] }; N];
         for _ in 0..self.rounds {
             for (server, figures) in servers.iter().zip(&mut all) {
                 figures.push(self.once(server, words)?);
             }
         }
-        let [one, other] = all.map(|figures| generator::best(&figures).context("no round"));
-        Ok([one?, other?])
+        let best: Option<Vec<Figures>> = all.iter().map(|figures| generator::best(figures)).collect();
+        let best = best.context("no round")?;
+        Ok(std::array::from_fn(|place| best[place]))
     }
 
     pub fn best(&self, server: &MeasuredServer, words: &str) -> Result<Figures> {

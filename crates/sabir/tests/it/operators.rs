@@ -516,7 +516,7 @@ fn sabir_tasks_cancels_what_it_has_shown_and_nothing_else() {
 
 #[test]
 fn sabir_tasks_follows_the_pages_up_to_its_limit() {
-    let fixture = ServerFixture::new();
+    let fixture = ServerFixture::with(|options| options.argument("--log-level").argument("warn"));
     let url = format!("http://{}", fixture.server.address);
     // More than a page may have.
     for _ in 0..1003 {

@@ -1,4 +1,5 @@
-//! Locks that a frozen node keeps: the server ends its transaction, and until then others are not delayed.
+//! Locks that a frozen node keeps: the server ends its transaction, and until then others are not delayed. And other faults that
+//! nodes must not pass on to each other.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -7,17 +8,18 @@ use std::time::Duration;
 
 use sabir_model::{Birth, PushConfigId, State};
 use sabir_store::{
-    Cluster, Outbox, PostgresSettings, PostgresStore, Retention, Store, StoreError, TaskNo, Webhook, WebhookEvents,
+    AuditAction, AuditEntry, AuditLog, Cluster, ForwardedCall, Outbox, PostgresSettings, PostgresStore, Retention, Store,
+    StoreError, TaskNo, Webhook, WebhookEvents,
 };
-use sabir_testkit::postgres::Postgres;
+use sabir_testkit::postgres::{PgBouncer, Postgres};
 use sabir_testkit::store_contract::fixture::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep, timeout};
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
 use crate::postgres_cluster::{begin, claiming, run};
-use crate::postgres_server::{database_of, execute, new_database};
+use crate::postgres_server::{LOCK_WAITERS, connect, database_of, execute, new_database};
 
 /// How a transaction of several statements begins, as in `connections.rs`.
 const BEGIN: &str = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '5s'; SET LOCAL lock_timeout = '8s'";
@@ -27,24 +29,12 @@ async fn node(url: &str, name: &str, writers: usize) -> Arc<PostgresStore> {
     Arc::new(PostgresStore::open(settings).await.expect("the database can be opened"))
 }
 
-async fn connect(url: &str) -> Client {
-    let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("a connection");
-    tokio::spawn(connection);
-    client
-}
-
 /// A connection in the midst of a transaction, which nobody continues. It has locked these tasks.
 async fn frozen_transaction(url: &str, which: &str) -> Client {
     let client = connect(url).await;
     let lock = format!("{BEGIN}; SELECT FROM tasks WHERE {which} FOR NO KEY UPDATE");
     client.batch_execute(&lock).await.expect("the locks");
     client
-}
-
-/// Backends that wait for a lock.
-fn waiting_backends(url: &str) -> String {
-    let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-    execute(url, sql)
 }
 
 fn webhook(id: &str) -> Webhook {
@@ -148,7 +138,7 @@ async fn a_locked_task_delays_no_other() {
     assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
     assert!(!first.is_finished());
     while !first.is_finished() {
-        assert_eq!(waiting_backends(&url), "0");
+        assert_eq!(execute(&url, LOCK_WAITERS), "0");
         assert!(began.elapsed() < Duration::from_secs(10), "the append still waits");
         sleep(Duration::from_millis(200)).await;
     }
@@ -238,7 +228,7 @@ async fn a_node_that_freezes_with_a_delivery_keeps_no_lock() {
         let frozen = frozen.clone();
         async move { frozen.delivered(due.webhook, 2, at(5)).await }
     });
-    while waiting_backends(&url) == "0" {
+    while execute(&url, LOCK_WAITERS) == "0" {
         assert!(!delivered.is_finished());
     }
     proxy.mute();
@@ -333,4 +323,78 @@ async fn a_damaged_task_is_not_claimed_again_at_once() {
         assert_eq!(store.claim(claiming("echo"), 9).await.unwrap(), []);
         assert_eq!(execute(&url, epochs), "2 2");
     }
+}
+
+/// Then all beats look old at once, but those of nodes that are alive change.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_node_is_declared_dead_when_the_clock_of_the_database_is_set_forward() {
+    let Some(url) = new_database() else { return };
+    let open = async |name| {
+        let settings = PostgresSettings::new(&*url, name, "0");
+        let (beat, grace) = (Duration::from_millis(100), Duration::from_millis(600));
+        PostgresStore::open(PostgresSettings { beat, grace, ..settings }).await.expect("the database can be opened")
+    };
+    let (_one, other) = (open("a").await, open("b").await);
+    execute(
+        &url,
+        "CREATE FUNCTION behind() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN NEW.beat := NEW.beat - interval '1 hour'; RETURN NEW; END $$;
+        CREATE TRIGGER behind BEFORE UPDATE OF beat ON nodes FOR EACH ROW EXECUTE FUNCTION behind()",
+    );
+    sleep(Duration::from_secs(3)).await;
+    assert_eq!(execute(&url, "SELECT count(*) FROM nodes WHERE ended IS NULL"), "2");
+    // One that really stops is found.
+    other.stop_beating();
+    let began = Instant::now();
+    while execute(&url, "SELECT string_agg(name, '') FROM nodes WHERE is_dead") != "b" {
+        assert!(began.elapsed() < Duration::from_secs(10), "it is not declared dead");
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_change_through_a_pooler_waits_for_the_disk() {
+    let Some(url) = new_database() else { return };
+    let Some(pooler) = PgBouncer::start(Postgres::shared().expect("whoever has a database has a server")) else {
+        return;
+    };
+    execute(&url, &format!("ALTER DATABASE \"{}\" SET synchronous_commit = off", database_of(&url)));
+    let store = node(&pooler.url_of(database_of(&url)), "a", 1).await;
+    execute(
+        &url,
+        "CREATE TABLE unsafe (what text);
+        CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+            IF current_setting('synchronous_commit') <> 'on' THEN INSERT INTO unsafe VALUES (TG_TABLE_NAME || ' ' || TG_OP); END IF;
+            RETURN NULL; END $$",
+    );
+    for table in ["tasks", "webhooks", "audit", "forwarded"] {
+        execute(
+            &url,
+            &format!("CREATE TRIGGER note AFTER INSERT OR UPDATE OR DELETE ON {table} EXECUTE FUNCTION note()"),
+        );
+    }
+    let no = create_in(&*store, ["ann", "echo", "t1", "c"], State::Completed, 1).await;
+    store.set_webhook(no, webhook("w"), at(2)).await.unwrap();
+    let due = store.due("https://a", at(9), 9).await.unwrap().remove(0);
+    store.delivered(due.webhook, 1, at(3)).await.unwrap();
+    store.remove_webhooks(no, None).await.unwrap();
+    store.claim(claiming("echo"), 9).await.unwrap();
+    let call = ForwardedCall { number: store.next_forward(), task: no, call: Vec::new() };
+    store.forward(call, Instant::now() + Duration::from_secs(9)).await.unwrap();
+    let entry = AuditEntry {
+        time: at(1),
+        caller: owner("ann"),
+        peer: None,
+        action: AuditAction::Read,
+        agent: None,
+        task: None,
+        no: None,
+        owner: None,
+        refusal: None,
+        detail: String::new(),
+    };
+    store.record(entry).await.unwrap();
+    store.assign(vec![no], &owner("ann"), &owner("bob")).await.unwrap();
+    assert_eq!(execute(&url, "SELECT count(*) FROM audit"), "1");
+    assert_eq!(execute(&url, "SELECT DISTINCT what FROM unsafe ORDER BY 1"), "");
 }
