@@ -16,7 +16,9 @@ impl Deadline {
     pub(super) const NEVER: Self = Self(u64::MAX);
 
     pub(super) fn at(instant: Instant) -> Self {
-        let (now, clock) = (Instant::now(), clock_nanoseconds());
+        // In this order an interruption between the two makes the deadline earlier, never later.
+        let clock = clock_nanoseconds();
+        let now = Instant::now();
         let ahead = nanoseconds(instant.saturating_duration_since(now));
         let behind = nanoseconds(now.saturating_duration_since(instant));
         Self(clock.saturating_add(ahead).saturating_sub(behind))
