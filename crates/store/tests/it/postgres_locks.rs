@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use sabir_model::{Birth, PushConfigId, State};
 use sabir_store::{
-    AuditAction, AuditEntry, AuditLog, Cluster, ForwardedCall, Outbox, PostgresSettings, PostgresStore, Retention, Store,
-    StoreError, TaskNo, Webhook, WebhookEvents,
+    AuditAction, AuditEntry, AuditLog, Cluster, ForwardedCall, Outbox, PostgresSettings, PostgresStore, Retention,
+    Store, StoreError, TaskNo, Webhook, WebhookEvents,
 };
 use sabir_testkit::postgres::{PgBouncer, Postgres};
 use sabir_testkit::store_contract::fixture::*;
