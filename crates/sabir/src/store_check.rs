@@ -1,8 +1,10 @@
 //! `sabir store check`: reads the whole store, and says whether every task is complete and readable.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use sabir_store::transfer::{ExportTasks, TransferredTally};
 use serde_json::json;
 
@@ -36,8 +38,22 @@ pub struct Problem {
 }
 
 pub fn run(store: &StoreUrl, mut progress: ProgressLine) -> anyhow::Result<Report> {
+    if let StoreUrl::Sqlite(path) = store
+        && let Some(kind) = kind_of_no_file(path)
+    {
+        bail!("{} {kind}; name the file of the database", path.display());
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
     runtime.block_on(async { check(&mut *open_export(store).await?, &mut progress).await })
+}
+
+/// What is at this path instead of a file. To open a FIFO would wait for somebody to write into it.
+pub fn kind_of_no_file(path: &Path) -> Option<&'static str> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => Some("is a folder"),
+        Ok(found) if !found.is_file() => Some("is no regular file"),
+        _ => None,
+    }
 }
 
 pub async fn check(store: &mut dyn ExportTasks, progress: &mut ProgressLine) -> anyhow::Result<Report> {

@@ -69,6 +69,7 @@ async fn restore_file(
     // Held until the new database is in its place, so that no server starts with the old one.
     let place = SqlitePlace::take(path).map_err(|error| match error {
         OpenError::InUse(path) => anyhow!("{} is in use by a server; stop it first", path.display()),
+        OpenError::Other { path, reason } => anyhow!("no backup can be restored into {}: {reason}", path.display()),
         error => error.into(),
     })?;
     if place.is_taken() && !options.force {
@@ -77,6 +78,7 @@ async fn restore_file(
             path.display()
         );
     }
+    // Removed before the place is free again: the next restore makes a file of the same name.
     let new = NewDatabase::beside(place.path())?;
     let url = StoreUrl::Sqlite(new.path.clone());
     fill(&backup, &mut *open_import(&url).await?, home, progress).await?;
@@ -158,11 +160,14 @@ struct NewDatabase {
 
 impl NewDatabase {
     fn beside(place: &Path) -> anyhow::Result<Self> {
-        let new = Self { path: with_suffix(place, ".restoring") };
-        if SqliteStore::is_open_elsewhere(&new.path) {
-            bail!("another restore is making {}; wait until it is over", new.path.display());
+        let path = with_suffix(place, ".restoring");
+        // A FIFO would never open.
+        let is_file = fs::symlink_metadata(&path).is_ok_and(|found| found.is_file());
+        if is_file && SqliteStore::is_open_elsewhere(&path) {
+            bail!("another restore is making {}; wait until it is over", path.display());
         }
-        // What one that was killed has left.
+        // Only now is the file ours, and removed when this is dropped: what a restore that was killed has left.
+        let new = Self { path };
         new.remove();
         Ok(new)
     }

@@ -13,6 +13,7 @@ use sabir_model::Timestamp;
 use sabir_store::{PostgresExamination, SqliteExamination, SqliteStore};
 
 use crate::config::{Config, PostgresUrl, StoreUrl};
+use crate::store_check::kind_of_no_file;
 
 use super::Subject;
 use super::finding::{Area, Finding, Level};
@@ -54,6 +55,10 @@ fn sqlite(config: &Config, path: &Path) -> Vec<Finding> {
     let mut findings = folder(path);
     if !path.exists() {
         findings.insert(0, Finding::ok(AREA, format!("{shown} is not there yet; `sabir serve` makes it")));
+        return findings;
+    }
+    if let Some(kind) = kind_of_no_file(path) {
+        findings.insert(0, Finding::problem(AREA, format!("{shown} {kind}"), "name a file in store.url"));
         return findings;
     }
     if let Some(what) = read_only(path) {
@@ -248,6 +253,14 @@ fn database(found: &PostgresExamination) -> Vec<Finding> {
             "run the same `sabir store migrate` or `sabir store restore` again, which goes on where it ended",
         ));
     }
+    if let Some((first, others)) = found.missing_rights.split_first() {
+        let others = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+        findings.push(Finding::problem(
+            AREA,
+            format!("the user of {server} may not do what a server does: {first}{others} is missing"),
+            found.remedy_for_rights(),
+        ));
+    }
     if found.max_connections > 0 && found.connections * 10 > found.max_connections * 9 {
         findings.push(Finding::warning(
             AREA,
@@ -354,6 +367,7 @@ mod tests {
             known_format: 1,
             is_too_new: false,
             has_unfinished_transfer: false,
+            missing_rights: Vec::new(),
             bytes: 1 << 20,
             connections: 10,
             max_connections: 100,
@@ -375,6 +389,18 @@ mod tests {
             (0, 0, 0, false),
         ] {
             assert_eq!(is_other_owner(file, folder, asking), expected, "{file} in {folder}, asked by {asking}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_file_is_a_problem_and_is_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let fifo = folder.path().join("fifo");
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        for (path, words) in [(folder.path(), "is a folder"), (fifo.as_path(), "is no regular file")] {
+            let findings = sqlite(&Config::default(), path);
+            let found = &findings[0];
+            assert!(found.level == Level::Problem && found.what.ends_with(words), "{findings:?}");
         }
     }
 
@@ -401,7 +427,7 @@ mod tests {
     #[test]
     fn each_setting_of_a_postgres_that_is_not_right_is_told_of() {
         type Change = fn(&mut PostgresExamination);
-        let rows: [(Change, Level, &str); 14] = [
+        let rows: [(Change, Level, &str); 15] = [
             (|_| {}, Level::Ok, "can be read"),
             (|found| found.version_number = 120_000, Level::Problem, "is Postgres"),
             (|found| found.fsync = false, Level::Problem, "fsync is off"),
@@ -412,6 +438,7 @@ mod tests {
             (|found| found.format = None, Level::Ok, "makes the tables"),
             (|found| found.is_too_new = true, Level::Problem, "newer Sabir"),
             (|found| found.has_unfinished_transfer = true, Level::Problem, "was interrupted"),
+            (|found| found.missing_rights.push("INSERT on tasks".into()), Level::Problem, "on tasks is missing"),
             (|found| found.connections = 95, Level::Warning, "95 of 100 connections"),
             (|found| found.is_pooled = true, Level::Warning, "a pooler"),
             (|found| found.clock_ahead = -2.5, Level::Warning, "is 2.5 s behind"),

@@ -470,3 +470,79 @@ fn a_foreign_file_with_the_name_of_an_unfinished_backup_stays_as_it_is() {
         assert_eq!(restored.code, 0, "{}", restored.errors);
     }
 }
+
+#[test]
+fn a_restore_replaces_databases_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    empty_store_and_backup(folder);
+    fs::write(folder.join("thesis"), "a thesis").unwrap();
+    symlink("thesis", folder.join("link")).unwrap();
+    symlink("sabir.db", folder.join("link.db")).unwrap();
+    symlink("none", folder.join("dangling")).unwrap();
+    fs::create_dir(folder.join("folder")).unwrap();
+    assert!(Command::new("mkfifo").arg(folder.join("fifo")).status().unwrap().success());
+    let before = (names(folder), fs::read(folder.join("sabir.db")).unwrap());
+    for (name, words) in [
+        ("thesis", "it does not look like a database; if it is to be replaced, move it away yourself"),
+        ("link", "it is a symbolic link; name the file itself"),
+        ("link.db", "it is a symbolic link; name the file itself"),
+        ("dangling", "it is a symbolic link; name the file itself"),
+        ("folder", "it is a folder; name the file itself"),
+        ("fifo", "it is a FIFO; name the file itself"),
+    ] {
+        let store = format!("sqlite:{name}");
+        let refused = sabir(folder, &["store", "restore", "old.backup", "--store", &store, "--force"]);
+        assert!(refused.code == 1 && refused.errors.contains(words), "{name}: {}", refused.errors);
+        assert!(refused.errors.contains(name), "{name}: {}", refused.errors);
+        assert!((names(folder), fs::read(folder.join("sabir.db")).unwrap()) == before, "{name}");
+        assert_eq!(fs::read(folder.join("thesis")).unwrap(), b"a thesis", "{name}");
+    }
+    for name in ["link", "link.db", "dangling"] {
+        assert!(folder.join(name).is_symlink(), "{name}");
+    }
+}
+
+#[test]
+fn of_two_restores_at_once_one_completes_and_the_other_leaves_it_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let (in_backup, _) = store_and_backup(folder);
+    let words = ["store", "restore", "old.backup", "--store", "sqlite:new.db"];
+    for _ in 0..3 {
+        let piped = |_| command(folder, &words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let restores: Vec<Child> = (0..6).map(piped).collect();
+        let outputs: Vec<_> = restores.into_iter().map(|restore| restore.wait_with_output().unwrap()).collect();
+        let errors: Vec<_> = outputs.iter().map(|output| String::from_utf8_lossy(&output.stderr)).collect();
+        let completed = outputs.iter().filter(|output| output.status.success()).count();
+        assert_eq!(completed, 1, "{errors:?}");
+        for error in errors.iter().filter(|error| !error.is_empty()) {
+            let is_refused = ["another restore is making a database", "is in use by", "is there already"];
+            assert!(is_refused.iter().any(|words| error.contains(words)), "{error}");
+        }
+        let checked = sabir(folder, &["store", "check", "--store", "sqlite:new.db"]);
+        assert_eq!((checked.code, &checked.printed["tasks"]), (0, &json!(in_backup)), "{}", checked.errors);
+        assert!(!names(folder).iter().any(|name| name.contains(".restoring")), "{:?}", names(folder));
+        fs::remove_file(folder.join("new.db")).unwrap();
+    }
+}
+
+#[test]
+fn what_is_no_file_is_told_with_its_kind() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::create_dir(folder.join("folder")).unwrap();
+    assert!(Command::new("mkfifo").arg(folder.join("fifo")).status().unwrap().success());
+    for (verb, name, words) in [
+        (&["store", "check"][..], "folder", "folder is a folder"),
+        (&["store", "check"], "fifo", "fifo is no regular file"),
+        (&["doctor", "--offline"], "folder", "folder is a folder"),
+        (&["doctor", "--offline"], "fifo", "fifo is no regular file"),
+    ] {
+        let store = format!("sqlite:{name}");
+        let told = sabir(folder, &[verb, &["--store", &store]].concat());
+        let printed = told.printed.to_string();
+        assert_ne!(told.code, 0, "{verb:?} {name}");
+        assert!(told.errors.contains(words) || printed.contains(words), "{verb:?} {name}: {} {printed}", told.errors);
+    }
+}

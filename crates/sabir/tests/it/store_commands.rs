@@ -107,3 +107,33 @@ fn settings_that_do_not_fit_the_store_stop_the_start() {
         assert!(outcome.errors.contains(word), "{word}: {}", outcome.errors);
     }
 }
+
+#[test]
+fn a_postgres_of_a_newer_version_is_neither_checked_nor_copied() {
+    let Some(postgres) = sabir_testkit::postgres::Postgres::shared() else {
+        return sabir_testkit::postgres::report_skipped(1);
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let store = postgres.fresh_database();
+    let migrate = |from: &str, to: &str| sabir(folder.path(), &["store", "migrate", "--from", from, "--to", to]);
+    let mut server = SabirOptions::new(SABIR, folder.path()).start();
+    let empty = format!("sqlite:{}", server.ready["store"].as_str().unwrap());
+    server.terminate();
+    assert!(server.wait(Duration::from_secs(30)).success());
+    let made = migrate(&empty, &store);
+    assert_eq!(made.code, 0, "{}", made.errors);
+    assert_eq!(sabir(folder.path(), &["store", "check", "--store", &store]).code, 0);
+
+    postgres.execute(&store, "UPDATE sabir_format SET format = 999, readable_by = 999");
+    for words in [
+        &["store", "check", "--store", &store][..],
+        &["store", "backup", "--store", &store, "backup.sabir"],
+        &["store", "migrate", "--from", &store, "--to", "sqlite:copy.db"],
+        &["store", "migrate", "--from", &empty, "--to", &store],
+    ] {
+        let outcome = sabir(folder.path(), words);
+        assert_eq!(outcome.code, 1, "{words:?}: {} {}", outcome.printed, outcome.errors);
+        let newer = "was written by a newer Sabir (format 999, this one knows 1)";
+        assert!(outcome.errors.contains(newer), "{words:?}: {}", outcome.errors);
+    }
+}

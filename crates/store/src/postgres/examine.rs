@@ -31,6 +31,8 @@ pub struct PostgresExamination {
     pub is_too_new: bool,
     /// A migration or a restore into it was interrupted.
     pub has_unfinished_transfer: bool,
+    /// What the user may not do and a server must, such as `INSERT, UPDATE on tasks`.
+    pub missing_rights: Vec<String>,
     pub bytes: u64,
     pub connections: i64,
     pub max_connections: i64,
@@ -43,6 +45,12 @@ pub struct PostgresExamination {
 }
 
 impl PostgresExamination {
+    /// How the user gets the rights that are missing.
+    #[must_use]
+    pub fn remedy_for_rights(&self) -> &'static str {
+        if self.format.is_some() { migrate::GRANT_ON_TABLES } else { migrate::GRANT_ON_SCHEMA }
+    }
+
     /// # Errors
     /// The database cannot be reached or read.
     pub async fn of(url: &str) -> Result<Self, OpenError> {
@@ -73,6 +81,8 @@ impl PostgresExamination {
             false => (None, false),
         };
         let has_unfinished_transfer = migrate::has_unfinished_transfer(&link, &server).await?;
+        let rights = if has_tables { rights_on_tables() } else { RIGHTS_ON_SCHEMA.to_owned() };
+        let missing_rights = link.texts(&rights).await.map_err(failed)?.into_iter().flatten().flatten().collect();
         let listening = Arc::new(Notices::new()).listen(&dialer, Arc::new(|| 0)).await.map_err(failed)?;
         let is_pooled = listening.is_none();
         if let Some(task) = listening {
@@ -90,6 +100,7 @@ impl PostgresExamination {
             known_format: migrate::KNOWN,
             is_too_new,
             has_unfinished_transfer,
+            missing_rights,
             bytes: number(9).unsigned_abs(),
             connections: number(10),
             max_connections: number(11),
@@ -100,6 +111,22 @@ impl PostgresExamination {
         })
     }
 }
+
+/// A query for what is missing to write the tables. It takes no notice of tables that are not there.
+fn rights_on_tables() -> String {
+    let tables = migrate::tables().collect::<Vec<_>>().join(",");
+    format!(
+        "SELECT string_agg(privilege, ', ' ORDER BY privilege_place) || ' on ' || name
+            FROM unnest(string_to_array('{tables}', ',')) WITH ORDINALITY AS tables(name, place),
+                unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) WITH ORDINALITY AS privileges(privilege, privilege_place)
+            WHERE NOT has_table_privilege(to_regclass(name), privilege) GROUP BY name, place
+        UNION ALL SELECT 'USAGE on task_numbers' WHERE NOT has_sequence_privilege(to_regclass('task_numbers'), 'USAGE, UPDATE')"
+    )
+}
+
+/// What is missing to make the tables. There is no current schema if the user may use none.
+const RIGHTS_ON_SCHEMA: &str = "SELECT 'CREATE on schema ' || coalesce(current_schema(), 'public')
+    WHERE NOT coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)";
 
 const FIGURES: &str = "SELECT current_setting('server_version'), current_setting('server_version_num'),
     current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_commit'),

@@ -18,6 +18,12 @@ const STEPS: [(&str, i64); 1] = [(include_str!("schema_1.sql"), 1)];
 /// The format that this version writes.
 pub(super) const KNOWN: i64 = STEPS.len() as i64;
 
+/// What helps whoever lacks rights, while there are no tables and where there are.
+pub(super) const GRANT_ON_SCHEMA: &str =
+    "make its user the owner of the database, or run GRANT CREATE, USAGE ON SCHEMA public TO that user";
+pub(super) const GRANT_ON_TABLES: &str = "make its user the owner of the tables, or run GRANT ALL ON ALL TABLES IN SCHEMA public \
+                                          and GRANT ALL ON ALL SEQUENCES IN SCHEMA public, each TO that user";
+
 /// The key of the lock: "sabir" in ASCII.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(x'7361626972'::bigint)";
 
@@ -52,9 +58,30 @@ pub(super) async fn has_unfinished_transfer(link: &Link, server: &str) -> Result
     Ok(link.texts(is_unfinished).await.map_err(failed)? == yes)
 }
 
+/// The names of the tables, without `sabir_format`.
+pub(super) fn tables() -> impl Iterator<Item = &'static str> {
+    let made = STEPS.iter().flat_map(|(step, _)| step.lines()).filter_map(|line| line.strip_prefix("CREATE TABLE "));
+    made.filter_map(|table| table.split_whitespace().next())
+}
+
+/// The format of a database that has tables. Refuses one that this version cannot work with.
+pub(super) async fn known_format(link: &Link, server: &str) -> Result<i64, OpenError> {
+    let foreign = |reason: &str| OpenError::ForeignDatabase { server: server.to_owned(), reason: reason.to_owned() };
+    let rows = link.texts("SELECT format, readable_by FROM sabir_format").await;
+    let rows = rows.map_err(|error| open_error(server, &error))?;
+    let number = |text: &Option<String>| text.as_ref().and_then(|text| text.parse::<i64>().ok());
+    let [row] = rows.as_slice() else { return Err(foreign("the table sabir_format does not have one row")) };
+    let (Some(found), Some(readable_by)) = (row.first().and_then(number), row.get(1).and_then(number)) else {
+        return Err(foreign("the table sabir_format has no numbers"));
+    };
+    if found > KNOWN && readable_by > KNOWN {
+        return Err(OpenError::NewerDatabase { server: server.to_owned(), found, known: KNOWN });
+    }
+    Ok(found)
+}
+
 async fn in_transaction(link: &Link, server: &str) -> Result<(), OpenError> {
     let failed = |error| open_error(server, &error);
-    let foreign = |reason: &str| OpenError::ForeignDatabase { server: server.to_owned(), reason: reason.to_owned() };
     link.batch(LOCK).await.map_err(failed)?;
     let exists = link.texts("SELECT to_regclass('sabir_format') IS NOT NULL").await.map_err(failed)?;
     let is_new = exists != [[Some("t".to_owned())]];
@@ -64,15 +91,7 @@ async fn in_transaction(link: &Link, server: &str) -> Result<(), OpenError> {
             .map_err(failed)?;
         link.batch("INSERT INTO sabir_format VALUES (0, 0)").await.map_err(failed)?;
     }
-    let rows = link.texts("SELECT format, readable_by FROM sabir_format").await.map_err(failed)?;
-    let number = |text: &Option<String>| text.as_ref().and_then(|text| text.parse::<i64>().ok());
-    let [row] = rows.as_slice() else { return Err(foreign("the table sabir_format does not have one row")) };
-    let (Some(found), Some(readable_by)) = (row.first().and_then(number), row.get(1).and_then(number)) else {
-        return Err(foreign("the table sabir_format has no numbers"));
-    };
-    if found > KNOWN && readable_by > KNOWN {
-        return Err(OpenError::NewerDatabase { server: server.to_owned(), found, known: KNOWN });
-    }
+    let found = known_format(link, server).await?;
     if found >= KNOWN {
         return Ok(());
     }
@@ -94,9 +113,13 @@ pub(super) fn open_error(server: &str, error: &Error) -> OpenError {
             OpenError::ForeignDatabase { server, reason }
         }
         Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => {
-            let remedy =
-                "make its user the owner of the database, or run GRANT CREATE, USAGE ON SCHEMA public TO that user";
+            let is_of_table = [" table ", " sequence ", " relation "].iter().any(|kind| reason.contains(kind));
+            let remedy = if is_of_table { GRANT_ON_TABLES } else { GRANT_ON_SCHEMA };
             OpenError::OtherDatabase { server, reason: format!("{reason}; {remedy}") }
+        }
+        // What a user is told who may use no schema.
+        Some(code) if *code == SqlState::INVALID_SCHEMA_NAME => {
+            OpenError::OtherDatabase { server, reason: format!("{reason}; {GRANT_ON_SCHEMA}") }
         }
         Some(code) if *code == SqlState::READ_ONLY_SQL_TRANSACTION => {
             let reason = format!("{reason}; it is a standby or set to be read-only: name the primary");

@@ -38,6 +38,7 @@ impl PostgresExport {
             return Err(OpenError::ForeignDatabase { server, reason: "it has no tables of Sabir".to_owned() });
         }
         link.batch(ONE_STATE).await.map_err(failed)?;
+        migrate::known_format(&link, &server).await?;
         Ok(Self { link })
     }
 

@@ -4,7 +4,7 @@
 //! of the file, and needs no lock file that somebody could delete. It does not interfere with SQLite's own locks; but
 //! closing any descriptor of the file would drop those, so this descriptor is closed after the last connection.
 
-use std::fs::{File, Metadata, OpenOptions, TryLockError};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -49,6 +49,10 @@ impl Lock {
     /// Whether a process holds the lock. It is taken for a moment to find out, together with whoever else asks; a process
     /// that opens the file in that moment waits for longer than that.
     pub fn is_held(path: &Path) -> bool {
+        // To open a pipe would wait for its other end.
+        if !fs::metadata(path).is_ok_and(|file| file.is_file()) {
+            return false;
+        }
         File::open(path).is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }
 

@@ -9,10 +9,13 @@
 //!
 //! A log that stayed beside the new file would be taken for its own. So nothing is replaced while another program keeps the
 //! log from being moved. The log of a damaged file cannot be moved into it, and goes with it under the second name.
+//!
+//! The command may run as root, and a wrong path must not cost a file of the system. So only a file that looks like a database
+//! is replaced, and only by its own name, never through a symbolic link.
 
-use std::fs::{self, File, Metadata, OpenOptions, Permissions};
-use std::io::{self, ErrorKind};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
+use std::fs::{self, File, FileType, Metadata, OpenOptions, Permissions, TryLockError};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -26,21 +29,41 @@ use crate::OpenError;
 /// How long a program that reads the old file may keep its log from being moved.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A place for a database. While this is there, no server can open the file that is in it.
+/// What every SQLite database begins with.
+const SQLITE_HEADER: &[u8] = b"SQLite format 3\0";
+/// Files that SQLite and Sabir make beside a database. They show that a file without the header is a damaged database.
+const DATABASE_COMPANIONS: [&str; 2] = ["-wal", ".server.json"];
+
+/// A place for a database. While this is there, no server can open the file that is in it, and nobody else can take a place in
+/// the same folder.
 pub struct SqlitePlace {
     path: PathBuf,
     /// `None`: there is no file yet.
     lock: Option<Lock>,
+    /// Locked. Where there is no file yet, nothing else could be.
+    _folder: File,
 }
 
 impl SqlitePlace {
     /// # Errors
-    /// A server has the file open, or it cannot be written.
+    /// A server has the file open, it cannot be written, it does not look like a database, or another place in its folder
+    /// is taken.
     pub fn take(path: &Path) -> Result<Self, OpenError> {
+        // Without a slash at its end, which would lead through a symbolic link.
+        let path = path.components().as_path();
+        check_is_plain_file(path)?;
         let path = open::canonical_path(path)?;
         open::check_writable(&path)?;
-        let lock = if path.exists() { Some(Lock::take(&path)?) } else { None };
-        Ok(Self { path, lock })
+        let folder = lock_folder(&path)?;
+        // Again: another restore may have ended before the folder was locked.
+        let Some(found) = check_is_plain_file(&path)? else { return Ok(Self { path, lock: None, _folder: folder }) };
+        check_looks_like_database(&path)?;
+        let lock = Lock::take(&path)?;
+        let is_same = |locked: Metadata| (locked.dev(), locked.ino()) == (found.dev(), found.ino());
+        if !lock.metadata().is_ok_and(is_same) {
+            return Err(other(&path, "somebody has put another file in its place; try again"));
+        }
+        Ok(Self { path, lock: Some(lock), _folder: folder })
     }
 
     pub fn path(&self) -> &Path {
@@ -55,7 +78,7 @@ impl SqlitePlace {
     ///
     /// # Errors
     /// The old database is still in its place, with all its commits.
-    pub fn put(self, new: &Path) -> io::Result<Option<PathBuf>> {
+    pub fn put(&self, new: &Path) -> io::Result<Option<PathBuf>> {
         let folder = self.path.parent().expect("a canonical path of a file has a folder");
         // Not a link, so that root changes the owner of no other file.
         let new_file = OpenOptions::new().read(true).custom_flags(OFlags::NOFOLLOW.bits() as i32).open(new)?;
@@ -128,6 +151,58 @@ impl SqlitePlace {
         let others = (2..).map(|number| beside(&self.path, &format!(".before-restore-{number}")));
         std::iter::once(first).chain(others).find(is_free).expect("there is always another number")
     }
+}
+
+fn other(path: &Path, reason: impl Into<String>) -> OpenError {
+    OpenError::Other { path: path.into(), reason: reason.into() }
+}
+
+/// Returns nothing if there is no file yet.
+fn check_is_plain_file(path: &Path) -> Result<Option<Metadata>, OpenError> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_file() => Ok(Some(found)),
+        Ok(found) => Err(other(path, format!("it is {}; name the file itself", name_of_kind(found.file_type())))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(other(path, error.to_string())),
+    }
+}
+
+fn name_of_kind(kind: FileType) -> &'static str {
+    match kind {
+        kind if kind.is_symlink() => "a symbolic link",
+        kind if kind.is_dir() => "a folder",
+        kind if kind.is_fifo() => "a FIFO",
+        kind if kind.is_socket() => "a socket",
+        _ => "a device",
+    }
+}
+
+/// Where the file system cannot lock folders, as NFS, nothing keeps two from taking a place at once.
+fn lock_folder(path: &Path) -> Result<File, OpenError> {
+    let folder = File::open(path.parent().expect("a canonical path of a file has a folder"));
+    let folder = folder.map_err(|error| other(path, format!("its folder: {error}")))?;
+    match folder.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            Err(other(path, "another restore is making a database in this folder; wait until it is over"))
+        }
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(folder),
+    }
+}
+
+fn check_looks_like_database(path: &Path) -> Result<(), OpenError> {
+    let unreadable = |error: io::Error| match error.kind() {
+        ErrorKind::PermissionDenied => OpenError::ReadOnly(path.into()),
+        _ => other(path, error.to_string()),
+    };
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(unreadable)?;
+    let mut beginning = Vec::new();
+    file.take(SQLITE_HEADER.len() as u64).read_to_end(&mut beginning).map_err(unreadable)?;
+    let has_companion = DATABASE_COMPANIONS.iter().any(|suffix| beside(path, suffix).exists());
+    if beginning.is_empty() || beginning == SQLITE_HEADER || has_companion {
+        return Ok(());
+    }
+    Err(other(path, "it does not look like a database; if it is to be replaced, move it away yourself"))
 }
 
 /// Moves the log of a database into it. Returns whether all of it could be moved.
@@ -208,6 +283,8 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
 
     use super::*;
 
@@ -232,6 +309,65 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::NotFound, "{is_taken}");
             assert_eq!(entries(), before, "{is_taken}");
         }
+    }
+
+    #[test]
+    fn only_what_looks_like_a_database_is_a_place() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, content, companion, is_place) in [
+            ("header", "SQLite format 3\0 and damage", None, true),
+            ("empty", "", None, true),
+            ("log", "damage", Some("-wal"), true),
+            ("address", "damage", Some(".server.json"), true),
+            ("thesis", "a thesis", None, false),
+            ("short", "SQLite", None, false),
+            ("another", "a thesis", Some(".txt"), false),
+        ] {
+            let path = folder.path().join(name);
+            fs::write(&path, content).unwrap();
+            companion.map(|suffix| fs::write(beside(&path, suffix), "").unwrap());
+            match SqlitePlace::take(&path) {
+                Ok(_) => assert!(is_place, "{name}"),
+                Err(error) => assert!(!is_place && error.to_string().contains("move it away yourself"), "{error}"),
+            }
+            assert_eq!(fs::read(&path).unwrap(), content.as_bytes(), "{name}");
+        }
+    }
+
+    #[test]
+    fn links_folders_and_sockets_are_no_places() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("empty"), "").unwrap();
+        symlink("empty", path("link")).unwrap();
+        symlink("none", path("dangling")).unwrap();
+        fs::create_dir(path("folder")).unwrap();
+        symlink("folder", path("folder-link")).unwrap();
+        let _socket = UnixListener::bind(path("socket")).unwrap();
+        for (name, kind) in [
+            ("link", "a symbolic link"),
+            ("link/", "a symbolic link"),
+            ("dangling", "a symbolic link"),
+            ("folder", "a folder"),
+            ("folder-link/.", "a symbolic link"),
+            ("socket", "a socket"),
+        ] {
+            let error = SqlitePlace::take(&path(name)).err().unwrap().to_string();
+            assert!(error.contains(&format!("it is {kind}; name the file itself")), "{name}: {error}");
+        }
+        assert!(!path("none").exists());
+        assert!(SqlitePlace::take(&path("folder-link/new")).is_ok(), "a link to the folder is no harm");
+    }
+
+    #[test]
+    fn only_one_at_a_time_takes_a_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new.db");
+        let place = SqlitePlace::take(&path).unwrap();
+        let error = SqlitePlace::take(&path).err().unwrap().to_string();
+        assert!(error.contains("another restore is making a database in this folder"), "{error}");
+        drop(place);
+        assert!(SqlitePlace::take(&path).is_ok_and(|place| !place.is_taken()));
     }
 
     #[test]

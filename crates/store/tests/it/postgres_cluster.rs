@@ -6,8 +6,8 @@ use std::time::Duration;
 use sabir_model::{Birth, Event, State};
 use sabir_store::{
     AfterAppend, Append, AppendResult, AppendTarget, Claim, ClaimingAgent, Cluster, ContextUse, Epoch, ForwardNo,
-    ForwardState, ForwardedCall, GivenBack, Hints, MemberState, NewTask, OpenError, Ownership, PostgresSettings,
-    PostgresStore, Retention, SideRow, Store, StoreError, TaskNo, TaskOwner,
+    ForwardState, ForwardedCall, GivenBack, Hints, MemberState, NewTask, OpenError, Ownership, PostgresExamination,
+    PostgresExport, PostgresSettings, PostgresStore, Retention, SideRow, Store, StoreError, TaskNo, TaskOwner,
 };
 use sabir_testkit::store_contract::fixture::*;
 use tokio::time::{Instant, sleep, timeout};
@@ -606,4 +606,56 @@ async fn lost_connections_lose_and_double_nothing() {
     }
     assert_eq!(list(&*a, all_of("ann")).await.total, 8 * 151);
     assert_eq!(execute(&url, "SELECT sum(n) FROM tallies"), (8 * 151).to_string());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newer_format_is_not_read() {
+    let Some(url) = new_database() else { return };
+    drop(node(&url, "a").await);
+    let read = async || PostgresExport::open(&url).await.err().map(|error| error.to_string()).unwrap_or_default();
+    execute(&url, "UPDATE sabir_format SET format = 99, readable_by = 1");
+    assert_eq!(read().await, "");
+    execute(&url, "UPDATE sabir_format SET format = 99, readable_by = 99");
+    let refused = read().await;
+    assert!(refused.contains("was written by a newer Sabir (format 99, this one knows 1)"), "{refused}");
+    let opened = PostgresStore::open(PostgresSettings::new(&*url, "a", "0")).await;
+    assert_eq!(opened.err().map(|error| error.to_string()), Some(refused));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rights_that_a_user_lacks_are_found_before_the_start() {
+    let Some(url) = new_database() else { return };
+    let user = format!("user_of_{}", database_of(&url));
+    execute(&url, &format!("CREATE ROLE {user} LOGIN"));
+    let theirs = url.replace("//postgres@", &format!("//{user}@"));
+    let examine = async || PostgresExamination::of(&theirs).await.unwrap();
+    let open = async || {
+        let opened = PostgresStore::open(PostgresSettings::new(&*theirs, "b", "0")).await;
+        opened.err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    execute(&url, "REVOKE CREATE ON SCHEMA public FROM PUBLIC");
+    let found = examine().await;
+    assert_eq!(found.missing_rights, ["CREATE on schema public"]);
+    let refused = open().await;
+    assert!(refused.contains("(42501)") && refused.ends_with(found.remedy_for_rights()), "{refused}");
+
+    drop(node(&url, "a").await);
+    execute(&url, &format!("GRANT SELECT ON ALL TABLES IN SCHEMA public TO {user}"));
+    let found = examine().await;
+    let tables = execute(&url, "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'");
+    // The sequence is one more, and nobody writes `sabir_format`.
+    assert_eq!(found.missing_rights.len().to_string(), tables, "{:?}", found.missing_rights);
+    for missing in ["INSERT, UPDATE, DELETE on nodes", "USAGE on task_numbers"] {
+        assert!(found.missing_rights.iter().any(|right| right == missing), "{:?}", found.missing_rights);
+    }
+    let refused = open().await;
+    assert!(refused.contains("permission denied for table"), "{refused}");
+    assert!(refused.ends_with(found.remedy_for_rights()) && refused.contains("GRANT ALL ON ALL TABLES"), "{refused}");
+
+    execute(&url, &format!("GRANT ALL ON ALL TABLES IN SCHEMA public TO {user}"));
+    assert_eq!(examine().await.missing_rights, ["USAGE on task_numbers"]);
+    execute(&url, &format!("GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO {user}"));
+    assert_eq!(examine().await.missing_rights, [""; 0]);
+    let theirs = node(&theirs, "b").await;
+    create(&theirs, ["ann", "echo", "t1", "c1"], 1).await;
 }
