@@ -325,7 +325,9 @@ mod tests {
         ] {
             let path = folder.path().join(name);
             fs::write(&path, content).unwrap();
-            companion.map(|suffix| fs::write(beside(&path, suffix), "").unwrap());
+            if let Some(suffix) = companion {
+                fs::write(beside(&path, suffix), "").unwrap();
+            }
             match SqlitePlace::take(&path) {
                 Ok(_) => assert!(is_place, "{name}"),
                 Err(error) => assert!(!is_place && error.to_string().contains("move it away yourself"), "{error}"),
