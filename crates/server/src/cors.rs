@@ -22,7 +22,10 @@ const ONE_DAY: HeaderValue = HeaderValue::from_static("86400");
 pub(crate) enum RequestOrigin {
     /// No page of another origin is involved.
     Own,
+    /// The settings name the origin.
     Allowed(HeaderValue),
+    /// The settings allow every origin, so this page is nobody's in particular.
+    AllowedAsAny(HeaderValue),
     Refused,
 }
 
@@ -36,12 +39,14 @@ impl CorsSettings {
             // No browser sends two; one of them would go unjudged.
             (Some(_), Some(_)) => return RequestOrigin::Refused,
         };
-        let listed = |wanted: &String| wanted == "*" || wanted.as_bytes().eq_ignore_ascii_case(origin.as_bytes());
-        if self.origins.iter().any(listed) {
+        if self.origins.iter().any(|named| named.as_bytes().eq_ignore_ascii_case(origin.as_bytes())) {
             return RequestOrigin::Allowed(origin.clone());
         }
-        let own = origin.to_str().ok().zip(host).is_some_and(|(origin, host)| is_at(origin, host));
-        if own { RequestOrigin::Own } else { RequestOrigin::Refused }
+        if origin.to_str().ok().zip(host).is_some_and(|(origin, host)| is_at(origin, host)) {
+            return RequestOrigin::Own;
+        }
+        let any = self.origins.iter().any(|named| named == "*");
+        if any { RequestOrigin::AllowedAsAny(origin.clone()) } else { RequestOrigin::Refused }
     }
 
     /// Marks a response as one that depends on the origin, so that no cache shows it to another.
@@ -104,6 +109,7 @@ mod tests {
         match settings.judge(&headers, host.as_ref()) {
             RequestOrigin::Own => "own",
             RequestOrigin::Allowed(_) => "allowed",
+            RequestOrigin::AllowedAsAny(_) => "allowed as any",
             RequestOrigin::Refused => "refused",
         }
     }
@@ -117,8 +123,10 @@ mod tests {
             (&[], Some("null"), "refused"),
             (&["https://app.example"], Some("https://app.example"), "allowed"),
             (&["https://app.example"], Some("https://evil.example"), "refused"),
-            (&["*"], Some("https://evil.example"), "allowed"),
-            (&["*"], Some("null"), "allowed"),
+            (&["*"], Some("https://evil.example"), "allowed as any"),
+            (&["*"], Some("null"), "allowed as any"),
+            (&["*"], Some("http://127.0.0.1:41242"), "own"),
+            (&["*", "https://app.example"], Some("https://app.example"), "allowed"),
         ] {
             let origins: Vec<&str> = origin.into_iter().collect();
             assert_eq!(say(allowed, Some("127.0.0.1:41242"), &origins), expected, "{origin:?} with {allowed:?}");

@@ -112,13 +112,13 @@ impl App {
         let origin = self.inner.settings.cors.judge(&parts.headers, host.as_ref());
         let mut response =
             match (&origin, cors::preflight(&parts.method, &parts.headers, self.inner.auth.key_headers())) {
-                (RequestOrigin::Allowed(_), Some(response)) => response,
+                (RequestOrigin::Allowed(_) | RequestOrigin::AllowedAsAny(_), Some(response)) => response,
                 _ => self.exchange(parts, asking, host, &origin).await,
             };
         if response.status() == StatusCode::UNAUTHORIZED {
             self.inner.auth.challenge(&self.inner.cards.base(parts, host), &parts.headers, &mut response);
         }
-        if let RequestOrigin::Allowed(origin) = origin {
+        if let RequestOrigin::Allowed(origin) | RequestOrigin::AllowedAsAny(origin) = origin {
             cors::allow(origin, &mut response);
         }
         response

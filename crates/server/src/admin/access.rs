@@ -51,6 +51,11 @@ impl AdminAccess {
                         "admin calls must be sent to localhost or to a loopback address"
                     }
                     RequestOrigin::Refused => "pages of this origin may not call; allow it with server.cors_origins",
+                    // `*` opens the agents to every page. It says of no page that it may read a backup of the store.
+                    RequestOrigin::AllowedAsAny(_) => {
+                        "admin calls are not taken from pages that only `*` in server.cors_origins allows; \
+                         name the origin there, or use a credential"
+                    }
                     RequestOrigin::Own | RequestOrigin::Allowed(_) => return None,
                 }
             }

@@ -140,6 +140,19 @@ async fn admin_calls_are_for_programs_on_this_machine() {
         assert_eq!(told.status, status, "{headers:?}: {}", told.body);
         assert!(told.body.contains(expected), "{headers:?}: {}", told.body);
     }
+    // That every page may call the agents does not open the store to every page.
+    let cors = CorsSettings { origins: vec!["*".into(), "https://app.example".into()] };
+    let server = serve_with(|settings| ServerSettings { hosts: HostCheck::Names(Vec::new()), cors, ..settings }).await;
+    for (origin, status, expected) in [
+        ("https://evil.example", 403, "only `*` in server.cors_origins"),
+        ("null", 403, "only `*` in server.cors_origins"),
+        ("https://app.example", 404, "no webhooks"),
+        ("http://localhost", 404, "no webhooks"),
+    ] {
+        let told = ask(server.address, "GET", PATH, &[("Origin", origin)], "").await;
+        assert_eq!(told.status, status, "{origin}: {}", told.body);
+        assert!(told.body.contains(expected), "{origin}: {}", told.body);
+    }
     for (admin, expected) in [
         (AdminAccess::RefusedForPublicUrl, "server.public_url"),
         (AdminAccess::RefusedForAllowOpen, "server.allow_open"),
