@@ -15,7 +15,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(20);
 
 /// Builds the program, and says where it is.
 pub fn build(workspace: &Workspace) -> Result<PathBuf> {
-    command::shown(workspace.cargo().args(["build", "--package", "sabir-testkit", "--example", "oidc_provider"]))?;
+    command::shown(workspace.cargo().args(["build", "--workspace", "--example", "oidc_provider"]))?;
     Ok(workspace.target.join("debug").join("examples").join("oidc_provider"))
 }
 

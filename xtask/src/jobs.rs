@@ -63,6 +63,31 @@ impl TestJob {
             TestJob::Leftovers => "leftovers".to_owned(),
         }
     }
+
+    /// Whether it runs against the release binary.
+    pub fn needs_server(&self) -> bool {
+        match self {
+            TestJob::Documents
+            | TestJob::Console
+            | TestJob::Observability
+            | TestJob::Client(..)
+            | TestJob::NodesClient(..)
+            | TestJob::SdkServer(..)
+            | TestJob::Agent(_) => true,
+            TestJob::Format
+            | TestJob::Lints
+            | TestJob::Arrows
+            | TestJob::Dependencies
+            | TestJob::Publishing
+            | TestJob::Generated
+            | TestJob::Compatibility
+            | TestJob::Workspace
+            | TestJob::QuickTests
+            | TestJob::NodesTests
+            | TestJob::Packages
+            | TestJob::Leftovers => false,
+        }
+    }
 }
 
 pub fn check() -> Vec<TestJob> {

@@ -11,7 +11,9 @@ use crate::workspace::Workspace;
 /// Everything, and the features of `sabir` one by one. Its integration tests run the program, so the library alone is without them.
 const SELECTIONS: [&[&str]; 3] = [
     &["--workspace", "--all-targets"],
-    &["--package", "sabir", "--all-targets", "--no-default-features", "--features", "cli"],
+    // The whole workspace, though no other crate has features: for a crate alone most dependencies are compiled once more.
+    &["--workspace", "--all-targets", "--no-default-features", "--features", "sabir/cli"],
+    // Alone all the same: as a program that uses the library compiles it.
     &["--package", "sabir", "--lib", "--no-default-features"],
 ];
 

@@ -3,6 +3,7 @@
 //! A fresh machine with a Rust toolchain is enough. The exit code is 0 when all is well, 1 when something failed
 //! and 2 when the command line makes no sense.
 
+mod builds_ahead;
 mod identity_provider;
 mod jobs;
 mod publishing;

@@ -46,6 +46,11 @@ pub fn run(workspace: &Workspace) -> Result<Tally> {
     suite_output::tally(&mut suite, LIMIT)
 }
 
+/// The build that `run` asks for, with the tools that it needs.
+pub fn build(workspace: &Workspace) -> Result<Command> {
+    dist::build(workspace, PROFILE)
+}
+
 /// Debian packages that the suite needs on this machine.
 pub fn missing_packages() -> Vec<&'static str> {
     let mut missing = dist::missing_packages();

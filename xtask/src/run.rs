@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 
+use crate::builds_ahead::BuildsAhead;
 use crate::client::Programs;
 use crate::clients::Client;
 use crate::command::seconds;
@@ -28,7 +29,7 @@ pub fn all(workspace: &Workspace, jobs: &[TestJob]) -> Tally {
     for job in jobs {
         println!("==> {}", job.name());
         let started = Instant::now();
-        let tally = one(workspace, &mut shared, job).unwrap_or_else(|error| {
+        let tally = one(workspace, &mut shared, job, jobs).unwrap_or_else(|error| {
             println!("    FAILED: {error:#}");
             Tally::FAILED
         });
@@ -45,7 +46,8 @@ pub fn all(workspace: &Workspace, jobs: &[TestJob]) -> Tally {
     total
 }
 
-fn one(workspace: &Workspace, shared: &mut SharedSetup, job: &TestJob) -> Result<Tally> {
+/// `jobs` are all that run, this one among them.
+fn one(workspace: &Workspace, shared: &mut SharedSetup, job: &TestJob, jobs: &[TestJob]) -> Result<Tally> {
     match job {
         TestJob::Format => lints::format(workspace).map(|()| Tally::PASSED),
         TestJob::Lints => lints::clippy(workspace).map(|()| Tally::PASSED),
@@ -54,7 +56,11 @@ fn one(workspace: &Workspace, shared: &mut SharedSetup, job: &TestJob) -> Result
         TestJob::Publishing => Ok(report_faults(&publishing::faults(&workspace.metadata))),
         TestJob::Generated => Ok(report_faults(&generated::faults(workspace)?)),
         TestJob::Compatibility => Ok(report_faults(&compatibility::faults(workspace)?)),
-        TestJob::Workspace => workspace_tests::all(workspace),
+        TestJob::Workspace => {
+            workspace_tests::compile(workspace)?;
+            shared.builds_ahead = Some(BuildsAhead::start(workspace, jobs)?);
+            workspace_tests::all(workspace)
+        }
         TestJob::QuickTests => workspace_tests::quick(workspace),
         TestJob::Documents => documents::run(workspace, &shared.server(workspace)?),
         TestJob::Console => console::run(workspace, &shared.server(workspace)?),
@@ -110,6 +116,7 @@ struct SharedSetup {
     provider: Option<Result<PathBuf, String>>,
     clients: HashMap<&'static str, Result<(), String>>,
     nodes: Option<Result<NodesSetup, String>>,
+    builds_ahead: Option<BuildsAhead>,
 }
 
 impl SharedSetup {

@@ -13,8 +13,8 @@ use crate::command;
 use crate::nodes::Launcher;
 use crate::workspace::Workspace;
 
-const START_LIMIT: Duration = Duration::from_secs(20);
-const STOP_LIMIT: Duration = Duration::from_secs(20);
+const START_LIMIT: Duration = Duration::from_secs(60);
+const STOP_LIMIT: Duration = Duration::from_secs(60);
 
 /// What the server may see of our environment. The rest could configure it.
 const ENVIRONMENT: [&str; 4] = ["PATH", "HOME", "RUST_LOG", "RUST_BACKTRACE"];
@@ -22,8 +22,14 @@ const ENVIRONMENT: [&str; 4] = ["PATH", "HOME", "RUST_LOG", "RUST_BACKTRACE"];
 /// Builds the release binary, and says where it is.
 pub fn build(workspace: &Workspace) -> Result<PathBuf> {
     println!("    building the server");
-    command::shown(workspace.cargo().args(["build", "--release", "--package", "sabir"]))?;
+    command::shown(&mut release_build(workspace))?;
     Ok(workspace.target.join("release").join("sabir"))
+}
+
+pub fn release_build(workspace: &Workspace) -> Command {
+    let mut build = workspace.cargo();
+    build.args(["build", "--release", "--package", "sabir"]);
+    build
 }
 
 /// What makes one server of the suites differ from another.

@@ -8,6 +8,11 @@ use crate::tally::Tally;
 use crate::workspace::Workspace;
 use crate::{command, postgres};
 
+/// Compiles what `all` runs.
+pub fn compile(workspace: &Workspace) -> Result<()> {
+    command::shown(workspace.cargo().args(["test", "--workspace", "--no-run"]))
+}
+
 /// Tests that need a Postgres get one, and must not be skipped.
 pub fn all(workspace: &Workspace) -> Result<Tally> {
     postgres::ready()?;

@@ -13,12 +13,21 @@ use crate::{apt, command};
 const TOOLS: [(&str, &str); 2] = [("musl-gcc", "musl-tools"), ("dpkg-deb", "dpkg")];
 
 pub fn build(workspace: &Workspace, target: &str, profile: &str) -> Result<PathBuf> {
+    let mut build = command(workspace, target, profile)?;
+    println!("    building sabir for {target} with the profile {profile}");
+    command::shown(&mut build)?;
+    let binary = workspace.target.join(target).join(profile).join("sabir");
+    check_static(&binary)?;
+    Ok(binary)
+}
+
+/// The build, with the tools that it needs installed.
+pub fn command(workspace: &Workspace, target: &str, profile: &str) -> Result<Command> {
     match missing_packages().as_slice() {
         [] => {}
         missing => apt::install(missing)?,
     }
     add_target(target)?;
-    println!("    building sabir for {target} with the profile {profile}");
     let mut build = workspace.cargo();
     build.args(["build", "--locked", "--package", "sabir", "--bin", "sabir", "--target", target, "--profile", profile]);
     let cargo_home = cargo_home()?;
@@ -26,10 +35,7 @@ pub fn build(workspace: &Workspace, target: &str, profile: &str) -> Result<PathB
     build.env("RUSTFLAGS", rust_flags(&workspace.root, &cargo_home)?);
     let c_flags = format!("-ffile-prefix-map={}={CARGO_HOME}", cargo_home.display());
     build.env(format!("CFLAGS_{}", target.replace('-', "_")), c_flags);
-    command::shown(&mut build)?;
-    let binary = workspace.target.join(target).join(profile).join("sabir");
-    check_static(&binary)?;
-    Ok(binary)
+    Ok(build)
 }
 
 /// Debian packages that a build needs on this machine.

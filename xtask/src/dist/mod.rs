@@ -95,11 +95,8 @@ const ARCHITECTURES: [Architecture; 2] =
 
 /// Makes the files, and says where they are.
 pub fn run(workspace: &Workspace, options: &DistOptions) -> Result<()> {
-    let here = std::env::consts::ARCH;
-    let Some(architecture) = ARCHITECTURES.into_iter().find(|known| known.rust == here) else {
-        bail!("releases are made on x86_64 and aarch64, and this machine is {here}");
-    };
-    let target = format!("{here}-unknown-linux-musl");
+    let architecture = this_architecture()?;
+    let target = target();
     let version = version(workspace)?;
     let binary = binary::build(workspace, &target, &options.profile)?;
     // What an earlier run made has other checksums.
@@ -124,6 +121,22 @@ pub fn run(workspace: &Workspace, options: &DistOptions) -> Result<()> {
     println!("{}", command::output(Command::new("ls").args(["-l", "--human-readable"]).arg(&release.out))?);
     println!("made {}", release.out.display());
     Ok(())
+}
+
+/// The build of the static binary, which takes most of the time.
+pub fn build(workspace: &Workspace, profile: &str) -> Result<Command> {
+    this_architecture()?;
+    binary::command(workspace, &target(), profile)
+}
+
+fn this_architecture() -> Result<Architecture> {
+    let here = std::env::consts::ARCH;
+    let known = ARCHITECTURES.into_iter().find(|known| known.rust == here);
+    known.with_context(|| format!("releases are made on x86_64 and aarch64, and this machine is {here}"))
+}
+
+fn target() -> String {
+    format!("{}-unknown-linux-musl", std::env::consts::ARCH)
 }
 
 fn version(workspace: &Workspace) -> Result<String> {
