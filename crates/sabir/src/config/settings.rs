@@ -158,7 +158,8 @@ pub static SETTINGS: LazyLock<Vec<Setting<Config>>> = LazyLock::new(|| {
         ),
         Row::new("server.cors_origins", "", list(origin()), |config| &mut config.server.cors_origins).help(
             "Web origins whose pages may call from a browser, such as `https://app.example.com`, or `*` for \
-             all. Empty switches CORS off; calls from pages of other origins are refused with 403.",
+             all. Empty switches CORS off; `*` lets no page make admin calls without a credential; calls from pages of \
+             other origins are refused with 403.",
         ),
         Row::new("server.allowed_hosts", "", host_names(), |config| &mut config.server.allowed_hosts).help(
             "Host names that requests may come to, such as `agents.example.com`, beside `localhost`, IP \
