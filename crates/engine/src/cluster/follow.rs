@@ -8,6 +8,7 @@ use futures_util::{StreamExt, stream};
 use sabir_model::{RunState, Seq, Task};
 use sabir_store::{Hints, Store, StoreError, TaskNo, TaskOwner, TaskProgress};
 use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
 
 use super::Membership;
 use crate::LogEntry;
@@ -152,6 +153,8 @@ impl Engine {
         let core = Arc::downgrade(&self.core);
         let mut left = self.core.left.subscribe();
         tokio::spawn(async move {
+            // Between two looks at everything there may be any number of hints, which must not put the next one off.
+            let mut next_look = Instant::now() + cluster.poll_interval();
             loop {
                 let hints = tokio::select! {
                     hints = cluster.hints() => match hints {
@@ -160,11 +163,15 @@ impl Engine {
                         Err(_) => Hints { all: true, ..Hints::default() },
                     },
                     () = followed.added.notified() => Hints::default(),
-                    () = tokio::time::sleep(cluster.poll_interval()) => Hints { all: true, forwarded: true, ..Hints::default() },
+                    () = sleep_until(next_look) => Hints { all: true, forwarded: true, ..Hints::default() },
                     _ = left.wait_for(|left| *left) => return,
                 };
+                let is_look = hints.all;
                 let Some(core) = core.upgrade() else { return };
                 Engine { core }.take_hints(hints).await;
+                if is_look {
+                    next_look = Instant::now() + cluster.poll_interval();
+                }
             }
         });
     }
