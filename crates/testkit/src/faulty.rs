@@ -36,6 +36,7 @@ pub struct FaultyStore<S> {
     loads_at: AtomicUsize,
     failing_outcomes: AtomicUsize,
     failing_looks: AtomicUsize,
+    freezing_look: Mutex<Option<Duration>>,
     panicking_reads: AtomicUsize,
 }
 
@@ -58,6 +59,7 @@ impl<S: Store> FaultyStore<S> {
             loads_at: AtomicUsize::new(0),
             failing_outcomes: AtomicUsize::new(0),
             failing_looks: AtomicUsize::new(0),
+            freezing_look: Mutex::default(),
             panicking_reads: AtomicUsize::new(0),
         }
     }
@@ -100,6 +102,11 @@ impl<S: Store> FaultyStore<S> {
     }
 
     /// The next questions what is due at which receiver fail.
+    /// After the next look that finds something due, the process freezes for so long, and others deliver that meanwhile.
+    pub fn freeze_after_look(&self, time: Duration) {
+        *self.freezing_look.lock().unwrap() = Some(time);
+    }
+
     pub fn fail_looks(&self, count: usize) {
         self.failing_looks.store(count, Ordering::SeqCst);
     }
@@ -347,7 +354,18 @@ impl<S: Store + Outbox> Outbox for FaultyStore<S> {
     }
 
     fn due(&self, receiver: &str, now: Timestamp, limit: usize) -> StoreFuture<'_, Vec<Due>> {
-        unless_failing(&self.failing_looks, || self.store.due(receiver, now, limit))
+        let looking = unless_failing(&self.failing_looks, || self.store.due(receiver, now, limit));
+        Box::pin(async move {
+            let due = looking.await?;
+            let freeze = if due.is_empty() { None } else { self.freezing_look.lock().unwrap().take() };
+            if let Some(time) = freeze {
+                for due in &due {
+                    self.store.delivered(due.webhook, Seq::MAX, now).await?;
+                }
+                std::thread::sleep(time);
+            }
+            Ok(due)
+        })
     }
 
     fn failing_since(&self, receiver: &str) -> StoreFuture<'_, Option<Timestamp>> {

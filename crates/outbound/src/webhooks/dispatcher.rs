@@ -98,12 +98,11 @@ struct Finished {
 /// What is to become of something that is due.
 #[derive(Debug, Clone, Copy)]
 enum Plan {
-    Deliver,
+    /// What is due was read then.
+    Deliver { read_at: Instant },
     /// The receiver could not be reached since then. Events that have waited too long are given up untried: there may be more of
     /// them than probes go out.
-    GiveUp {
-        dead_since: Timestamp,
-    },
+    GiveUp { dead_since: Timestamp },
 }
 
 /// Whether a receiver can take more, and after how long there is something to do.
@@ -258,6 +257,7 @@ impl Dispatcher {
         }
         // Also what is due later: while a delivery is under way, it hides from `receivers` when the next one is due.
         let end = Timestamp::from_millis(i64::MAX);
+        let read_at = Instant::now();
         let rows = self.shared.outbox.due(name, end, in_flight + free).await?;
         let mut started = 0;
         for due in rows {
@@ -265,7 +265,7 @@ impl Dispatcher {
                 break;
             }
             match between(time, due.due) {
-                Duration::ZERO if self.start(name, due, Plan::Deliver) => {
+                Duration::ZERO if self.start(name, due, Plan::Deliver { read_at }) => {
                     started += 1;
                     by_pace[pace as usize] += 1;
                 }
@@ -310,7 +310,7 @@ impl Dispatcher {
         let (shared, receiver) = (self.shared.clone(), name.to_owned());
         self.workers.spawn(async move {
             let verdict = match plan {
-                Plan::Deliver => worker::work(shared, due).await,
+                Plan::Deliver { read_at } => worker::work(shared, due, read_at).await,
                 Plan::GiveUp { dead_since } => worker::give_up_old(shared, due, dead_since).await,
             };
             Finished { receiver, job, verdict }

@@ -33,8 +33,13 @@ pub(super) enum Verdict {
     Nothing,
 }
 
-pub(super) async fn work(shared: Arc<Shared>, due: Due) -> Verdict {
+/// `read_at`: when `due` was read. If that is long ago, this process was frozen meanwhile: another node may have the delivery by now, so
+/// nothing is sent, and the dispatcher looks again.
+pub(super) async fn work(shared: Arc<Shared>, due: Due, read_at: Instant) -> Verdict {
     let mut verdict = Verdict::Nothing;
+    if read_at.elapsed() > STALE {
+        return verdict;
+    }
     let worker = Worker { shared: &shared, due: &due };
     worker.finish(worker.deliver(&mut verdict)).await;
     verdict
@@ -48,6 +53,8 @@ pub(super) async fn give_up_old(shared: Arc<Shared>, due: Due, dead_since: Times
 }
 
 const STORE_PAUSE: Duration = Duration::from_secs(1);
+/// What was read longer ago may be somebody else's: less than the time after which others take over the work of a silent node.
+const STALE: Duration = Duration::from_secs(3);
 
 struct Worker<'a> {
     shared: &'a Shared,

@@ -47,6 +47,22 @@ async fn a_store_with_trouble_costs_duplicates_and_no_event() {
     }
 }
 
+/// As a node that is stopped with SIGSTOP while another one takes over its deliveries.
+#[tokio::test]
+async fn what_was_due_before_a_freeze_is_looked_at_again() {
+    let Faulty { store, stored, receiver } = faulty().await;
+    let task = task_with(&stored, "t1", webhook("w", &format!("http://{}/hook", receiver.address))).await;
+    run_task(&stored, task, 2).await;
+    store.freeze_after_look(Duration::from_secs(4));
+    let dispatcher = Running::start(&stored, settings());
+    until_all_is_noted(&stored).await;
+    // Whatever is sent after this one would have come before it.
+    let other = task_with(&stored, "t2", webhook("v", &format!("http://{}/hook", receiver.address))).await;
+    run_task(&stored, other, 1).await;
+    until("the second task is delivered", async || dispatcher.counts.delivered() > 0).await;
+    assert_eq!(in_order(&arrivals(&receiver)).keys().collect::<Vec<_>>(), ["t2"]);
+}
+
 /// A read that panics for one task must not keep a processor busy.
 #[tokio::test]
 async fn a_fault_of_ours_is_postponed_like_a_failure() {
