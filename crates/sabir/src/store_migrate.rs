@@ -2,10 +2,10 @@
 //!
 //! | step    | what                                                                                   |
 //! |---------|----------------------------------------------------------------------------------------|
-//! | begin   | the target is empty, or has a mark of this very source                                   |
+//! | begin   | no server uses the source; the target is empty, or has a mark of this very source        |
 //! | copy    | tasks by number, then contexts, then the audit log; each batch with the mark, in one transaction |
 //! | finish  | numbers that were used are not used again                                               |
-//! | compare | all of it is read from both stores; each task must have the same bytes                   |
+//! | compare | all of it is read from both stores; each task must have the same bytes, and still no server uses the source |
 
 use anyhow::{Context, anyhow, bail};
 use sabir_outbound::sha256;
@@ -46,6 +46,7 @@ pub fn run(options: &MigrateOptions, mut progress: ProgressLine) -> anyhow::Resu
 
 async fn migrate(from: &StoreUrl, to: &StoreUrl, home: &str, progress: &mut ProgressLine) -> anyhow::Result<Report> {
     let mut source = open_export(from).await.context("--from")?;
+    refuse_live_nodes(&mut *source).await.context("--from")?;
     let mut target = open_import(to).await.context("--to")?;
     let resumed = copy(&mut *source, &mut *target, home, progress).await?;
     // The target is opened anew, so that what is compared is what was stored.
@@ -53,7 +54,22 @@ async fn migrate(from: &StoreUrl, to: &StoreUrl, home: &str, progress: &mut Prog
     let mut target = open_export(to).await.context("--to")?;
     let report = compare(&mut *source, &mut *target, progress).await?;
     progress.clear();
+    // Somebody may have started a server since.
+    refuse_live_nodes(&mut *source).await.context("--from")?;
     Ok(Report { resumed, ..report })
+}
+
+/// What a server stores during the copy would be lost: servers that are started with the target do not have it.
+async fn refuse_live_nodes(source: &mut dyn ExportTasks) -> anyhow::Result<()> {
+    let nodes = source.live_nodes().await?;
+    if nodes.is_empty() {
+        return Ok(());
+    }
+    let (word, names) = (if nodes.len() == 1 { "node" } else { "nodes" }, nodes.join(", "));
+    bail!(
+        "the store is in use by {word} {names}, and the target would not have what they store meanwhile; stop all servers, and run \
+         this command again"
+    )
 }
 
 /// Returns how far an earlier run had come.
@@ -201,6 +217,7 @@ mod tests {
     use sabir_model::{
         AgentId, Birth, ContextId, Created, Event, Message, MessageId, Owner, Part, Role, TaskId, Timestamp,
     };
+    use sabir_store::backup::BackupStream;
     use sabir_store::{
         Append, AppendTarget, ClaimingAgent, Cluster, Durability, NewTask, Ownership, PostgresSettings, PostgresStore,
         SideRow, SqliteStore, Store,
@@ -343,6 +360,41 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn servers_that_use_a_postgres_keep_it_from_being_copied() {
+        let Some(postgres) = sabir_testkit::postgres::Postgres::shared() else {
+            return sabir_testkit::postgres::report_skipped(1);
+        };
+        let url = postgres.fresh_database();
+        let store = config::parse_store_url(&url).unwrap();
+        let open = async |name| PostgresStore::open(PostgresSettings::new(&*url, name, "0")).await.unwrap();
+        let (one, other) = (open("one").await, open("other").await);
+        let mut source = open_export(&store).await.unwrap();
+        let refusal = refuse_live_nodes(&mut *source).await.unwrap_err().to_string();
+        assert!(refusal.contains("in use by nodes one, other"), "{refusal}");
+        // A backup is of one moment, and servers go on.
+        let mut backup = BackupStream::new(source, "0", Timestamp::from_millis(0));
+        let mut bytes = 0;
+        while let Some(piece) = backup.next_piece().await.unwrap() {
+            bytes += piece.len();
+        }
+        assert!(bytes > 0);
+        for node in [&one, &other] {
+            node.leave().await.unwrap();
+        }
+        drop((one, other));
+
+        let mut source = open_export(&store).await.unwrap();
+        refuse_live_nodes(&mut *source).await.unwrap();
+        // One comes and goes while the copy is made.
+        let brief = open("brief").await;
+        brief.leave().await.unwrap();
+        drop(brief);
+        let refusal = refuse_live_nodes(&mut *source).await.unwrap_err().to_string();
+        assert!(refusal.contains("in use by node brief"), "{refusal}");
+        refuse_live_nodes(&mut *open_export(&store).await.unwrap()).await.unwrap();
+    }
+
+    #[tokio::test]
     async fn a_store_goes_to_postgres_and_back() {
         let Some(postgres) = sabir_testkit::postgres::Postgres::shared() else {
             return sabir_testkit::postgres::report_skipped(1);
@@ -351,7 +403,8 @@ mod tests {
         let (from, back) = (folder.path().join("from.db"), folder.path().join("back.db"));
         fill(&from, 1..=30).await;
         let there = config::parse_store_url(&postgres.fresh_database()).unwrap();
-        let [from, back] = [from, back].map(StoreUrl::Sqlite);
+        let third_path = folder.path().join("third.db");
+        let [from, back, third] = [from, back, third_path.clone()].map(StoreUrl::Sqlite);
         let first = migrate(&from, &there, "here", &mut ProgressLine::nowhere()).await.unwrap();
         assert_eq!((first.tasks, first.events, first.contexts), (30, 30, 30));
         let again = migrate(&from, &there, "here", &mut ProgressLine::nowhere()).await.unwrap();
@@ -374,6 +427,15 @@ mod tests {
         assert_eq!(claimed.len(), 30);
         assert!(claimed.iter().all(|task| task.lost_node.as_deref() == Some("migration")));
         assert!(claimed.iter().all(|task| task.unfinished.inbox.len() == 1 && task.unfinished.attempts == 2));
+        // What it stores from now on would be lost.
+        let live = migrate(&there, &third, "here", &mut ProgressLine::nowhere()).await.unwrap_err();
+        let live = format!("{live:#}");
+        assert!(
+            live.contains("--from: the store is in use by node here, and the target")
+                && live.contains("stop all servers"),
+            "{live}"
+        );
+        assert!(!third_path.exists(), "the target was made");
         let in_use = migrate(&back, &there, "here", &mut ProgressLine::nowhere()).await.unwrap_err();
         assert!(format!("{in_use:#}").contains("is in use by node here; stop all servers first"), "{in_use:#}");
     }

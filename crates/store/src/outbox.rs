@@ -171,6 +171,7 @@ pub enum DeliveryKind {
 pub struct Delivery {
     pub kind: DeliveryKind,
     pub number: u64,
+    pub task_no: TaskNo,
     pub task: TaskId,
     pub agent: AgentId,
     pub webhook: PushConfigId,

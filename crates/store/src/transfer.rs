@@ -26,6 +26,12 @@ pub trait ExportTasks: Send {
 
     fn size(&mut self) -> StoreFuture<'_, TransferSize>;
 
+    /// The names of the servers that may have stored something since the export began, or may do so now, which is not exported.
+    /// For a file there are none: only one process can have it open.
+    fn live_nodes(&mut self) -> StoreFuture<'_, Vec<String>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
     /// Tasks after this number, in the order of their numbers; empty at the end. About `max_bytes` of them, at least one. The
     /// log of the last one may be cut off; `packs` has the rest.
     fn task_parts(&mut self, after: u64, max_bytes: usize) -> StoreFuture<'_, Vec<TransferredTask>>;

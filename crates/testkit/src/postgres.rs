@@ -4,6 +4,7 @@
 //! pipe closes, and the shell ends the server and deletes its folder. So nothing is left behind, also by `Postgres::shared`.
 
 use std::fs;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::chown;
@@ -41,6 +42,13 @@ enum Durability {
     /// Nothing is flushed, which is several times faster.
     Off,
     On,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Address {
+    Any,
+    /// Clients know it already.
+    Same,
 }
 
 /// How a server is stopped.
@@ -90,12 +98,16 @@ impl Postgres {
             .expect("initdb can be run");
         assert!(made.status.success(), "initdb failed: {}", String::from_utf8_lossy(&made.stderr));
         let mut postgres = Self { folder, programs, port: free_port(), durability, guard: None };
-        postgres.start_again();
+        postgres.start_at(Address::Any);
         Some(postgres)
     }
 
     /// Starts it again after `stop`, at the same address with the same data.
     pub fn start_again(&mut self) {
+        self.start_at(Address::Same);
+    }
+
+    fn start_at(&mut self, address: Address) {
         assert!(self.guard.is_none(), "Postgres is running");
         let started = Instant::now();
         self.guard = Some(self.launch());
@@ -105,7 +117,10 @@ impl Postgres {
             // Somebody else has got the port since it was chosen, or still has it.
             if log.contains("could not create any TCP/IP sockets") {
                 drop(self.guard.take());
-                thread::sleep(10 * POLL);
+                match address {
+                    Address::Any => self.port = free_port(),
+                    Address::Same => thread::sleep(10 * POLL),
+                }
                 self.guard = Some(self.launch());
             }
             thread::sleep(POLL);
@@ -384,9 +399,15 @@ fn server_account() -> Option<(u32, u32)> {
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
-fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has a free port");
-    listener.local_addr().expect("a listener has an address").port()
+/// A port of loopback for a server that is told its port. Nobody gets it for an outgoing connection or by asking for any, so it can be
+/// used again after a stop.
+pub fn free_port() -> u16 {
+    // Below those that Linux gives away.
+    const FIRST: u64 = 15_000;
+    const COUNT: u64 = 17_000;
+    let start = RandomState::new().hash_one(0) % COUNT;
+    let mut ports = (start..start + COUNT).map(|number| (FIRST + number % COUNT) as u16);
+    ports.find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok()).expect("loopback has a free port")
 }
 
 fn text(path: &Path) -> String {

@@ -51,6 +51,9 @@ struct DeliveryView<'a> {
     id: String,
     state: &'static str,
     task: &'a str,
+    /// Callers of 0.1 choose ids, so several tasks may have the same.
+    #[serde(rename = "taskNumber")]
+    task_number: u64,
     agent: &'a str,
     config: &'a str,
     url: &'a str,
@@ -77,6 +80,7 @@ impl<'a> From<&'a Delivery> for DeliveryView<'a> {
             id: DeliveryId { kind: delivery.kind, number: delivery.number }.to_string(),
             state: if is_pending { "pending" } else { "given-up" },
             task: delivery.task.as_str(),
+            task_number: delivery.task_no.0,
             agent: delivery.agent.as_str(),
             config: delivery.webhook.as_str(),
             url: &delivery.url,

@@ -133,6 +133,7 @@ impl MemoryState {
         Some(Delivery {
             kind,
             number,
+            task_no: webhook.task,
             task: entry.row.task.clone(),
             agent: entry.row.agent.clone(),
             webhook: webhook.settings.id.clone(),

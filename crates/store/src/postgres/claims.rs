@@ -1,6 +1,6 @@
 //! Who owns which task: takes over what nobody drives, gives back, and tells how far tasks have come.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -105,6 +105,10 @@ const TAKE_GIVEN_UP: &str = "UPDATE given_up SET node = $2, due = least(due, $3)
     SELECT number FROM given_up WHERE due IS NOT NULL AND (node = ANY($1) OR node IS NULL)
     ORDER BY number LIMIT 1000 FOR UPDATE SKIP LOCKED)";
 
+/// What damaged tasks of this node would keep others from.
+const FREE_CONTEXTS: &str = "DELETE FROM busy_contexts USING tasks
+    WHERE busy_contexts.no = ANY($1) AND tasks.no = busy_contexts.no AND tasks.node = $2";
+
 /// Calls that nobody waits for any more.
 const FORGET_FORWARDED: &str = "DELETE FROM forwarded WHERE expires < now() - interval '1 minute'";
 
@@ -156,8 +160,8 @@ pub(super) struct Claimer<'s> {
 /// Tasks that this node has claimed and could not read then, so that the next claim returns them, and the number of the node.
 pub(super) type UnreadClaims = (i64, HashMap<i64, Origin>);
 
-/// Damaged tasks that this node has claimed and gives back. It claims each of them again after longer and longer pauses, since
-/// somebody may have repaired it.
+/// Damaged tasks that this node has claimed. It keeps each of them without its context, since a task that is left lets no younger
+/// task of its context begin. After longer and longer pauses it is given back and claimed again: somebody may have repaired it.
 #[derive(Default)]
 pub(super) struct UnreadableTasks(HashMap<i64, Retry>);
 
@@ -172,7 +176,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(60);
 const LAST_PAUSE: Duration = Duration::from_secs(3600);
 
 impl UnreadableTasks {
-    /// Those that are not to be claimed now.
+    /// Those that are not to be tried now.
     fn at(&self, now: Instant) -> Vec<i64> {
         self.0.iter().filter(|(_, retry)| retry.at > now).map(|(no, _)| *no).collect()
     }
@@ -247,19 +251,26 @@ impl Claimer<'_> {
                 sends.entry(row.get(0)).or_default().push(digest);
             }
         }
+        let readable_numbers: HashSet<i64> = unfinished.iter().map(|task| task.row.no.0 as i64).collect();
+        let damaged: Vec<i64> = numbers.into_iter().filter(|no| !readable_numbers.contains(no)).collect();
+        if !damaged.is_empty() {
+            self.db.execute(FREE_CONTEXTS, &[&damaged, &own]).await?;
+        }
         let readable_tasks = unfinished.into_iter().map(|unfinished| {
             let no = unfinished.row.no.0 as i64;
             let Origin { epoch, lost_node, lost_home } = claimed.remove(&no).unwrap_or_default();
             ClaimedTask { unfinished, sends: sends.remove(&no).unwrap_or_default(), epoch, lost_node, lost_home }
         });
         let readable_tasks: Vec<ClaimedTask> = readable_tasks.collect();
-        // The rest is given back by whoever looks for tasks that this node owns and does not drive.
         let mut unreadable = self.unreadable.lock().expect(UNBROKEN);
         for task in &readable_tasks {
             unreadable.0.remove(&(task.unfinished.row.no.0 as i64));
         }
-        for no in claimed.keys() {
-            unreadable.add(*no, Instant::now());
+        for no in damaged {
+            claimed.remove(&no);
+            unreadable.add(no, Instant::now());
+            // Younger tasks of its context may begin now.
+            self.notices.tell_left();
         }
         Ok(readable_tasks)
     }
@@ -351,10 +362,13 @@ impl Claimer<'_> {
         Ok(())
     }
 
+    /// Without damaged tasks, until they are to be tried again. Then whoever finds that nobody drives them gives them back.
     pub async fn owned(self) -> Result<Vec<(TaskNo, Epoch)>, StoreError> {
         let rows = self.db.query(OWNED, &[&self.node.number()]).await?;
+        let unreadable: HashSet<i64> = self.unreadable.lock().expect(UNBROKEN).at(Instant::now()).into_iter().collect();
+        let tried = rows.iter().filter(|row| !unreadable.contains(&row.get(0)));
         let owned = |row: &Row| (TaskNo(row.get::<_, i64>(0) as u64), Epoch(row.get::<_, i64>(1) as u64));
-        Ok(rows.iter().map(owned).collect())
+        Ok(tried.map(owned).collect())
     }
 
     pub async fn left_tasks(self, agent: &AgentId) -> Result<u64, StoreError> {

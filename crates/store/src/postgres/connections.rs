@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
@@ -19,6 +20,10 @@ use crate::StoreError;
 
 /// Connections that tasks share.
 const SHARED: usize = 4;
+
+/// How many callers of a kind have a connection of their own at once. Others wait in line: the server accepts few connections, and
+/// all nodes share them.
+const MAX_OWN: usize = 8;
 
 /// Idle connections that are kept for transactions.
 const MAX_IDLE: usize = 2;
@@ -43,7 +48,19 @@ const LAST_PAUSE: Duration = Duration::from_millis(500);
 pub(super) struct Connections {
     dialer: Arc<Dialer>,
     shared: [Shared; SHARED],
+    /// For connections of their own. A caller that has one never waits for another one, so both lines always move. Whoever may wait
+    /// for a lock has a line apart, so that others do not wait behind it.
+    transactions: Semaphore,
+    lock_waiters: Semaphore,
     idle: Mutex<Vec<Link>>,
+    /// When the last dial of an own connection failed, and why.
+    own_failed: Mutex<Option<(Instant, String)>>,
+}
+
+/// A connection that nobody else uses.
+struct OwnLink<'c> {
+    link: Link,
+    _permit: SemaphorePermit<'c>,
 }
 
 #[derive(Default)]
@@ -61,7 +78,14 @@ struct Place {
 
 impl Connections {
     pub fn new(dialer: Arc<Dialer>) -> Self {
-        Self { dialer, shared: Default::default(), idle: Mutex::default() }
+        Self {
+            dialer,
+            shared: Default::default(),
+            transactions: Semaphore::new(MAX_OWN),
+            lock_waiters: Semaphore::new(MAX_OWN),
+            idle: Mutex::default(),
+            own_failed: Mutex::default(),
+        }
     }
 
     pub async fn query(&self, sql: &'static str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
@@ -115,27 +139,43 @@ impl Connections {
     /// A statement on a connection of its own, since it may wait for a lock, and others would wait behind it.
     pub async fn query_alone(&self, sql: &'static str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
         if self.dialer.must_ask_for_safe_commit() {
-            let tx = self.begin().await?;
+            let tx = self.begin_in(&self.lock_waiters).await?;
             let rows = tx.query(sql, params).await?;
             tx.commit().await?;
             return Ok(rows);
         }
-        let link = self.own_link("").await?;
-        let rows = link.query(sql, params).await?;
-        self.keep(link);
+        let own = self.own_link(&self.lock_waiters, "").await?;
+        let rows = own.link.query(sql, params).await?;
+        self.keep(own);
         Ok(rows)
     }
 
     /// A transaction on a connection of its own.
     pub async fn begin(&self) -> Result<OwnTransaction<'_>, StoreError> {
+        self.begin_in(&self.transactions).await
+    }
+
+    async fn begin_in<'c>(&'c self, line: &'c Semaphore) -> Result<OwnTransaction<'c>, StoreError> {
         let begin = if self.dialer.must_ask_for_safe_commit() { BEGIN_SAFELY } else { BEGIN };
-        let mut link = self.own_link(begin).await?;
-        link.set_limit(LONG_LIMIT);
-        Ok(OwnTransaction { connections: self, link })
+        let mut own = self.own_link(line, begin).await?;
+        own.link.set_limit(LONG_LIMIT);
+        Ok(OwnTransaction { connections: self, own })
     }
 
     /// A connection that nobody else uses, on which these statements were executed, if there are any.
-    async fn own_link(&self, first: &str) -> Result<Link, StoreError> {
+    async fn own_link<'c>(&'c self, line: &'c Semaphore, first: &str) -> Result<OwnLink<'c>, StoreError> {
+        let since = Instant::now();
+        let permit = line.acquire().await.expect("nobody closes it");
+        // Whoever waited in line while a dial failed does not try another one, or the last in line would wait for very long.
+        let failed = self.own_failed.lock().expect(UNBROKEN).clone();
+        if let Some((_, reason)) = failed.filter(|(failed, _)| *failed >= since) {
+            return Err(StoreError::Failed(reason.into()));
+        }
+        let link = self.idle_or_new_link(first).await?;
+        Ok(OwnLink { link, _permit: permit })
+    }
+
+    async fn idle_or_new_link(&self, first: &str) -> Result<Link, StoreError> {
         loop {
             let idle = self.idle.lock().expect(UNBROKEN).pop();
             let Some(mut link) = idle else { break };
@@ -145,7 +185,9 @@ impl Connections {
                 return Ok(link);
             }
         }
-        let link = self.dial().await?;
+        let link = self.dial().await.inspect_err(|error| {
+            *self.own_failed.lock().expect(UNBROKEN) = Some((Instant::now(), error.to_string()));
+        })?;
         if !first.is_empty() {
             link.batch(first).await?;
         }
@@ -153,10 +195,10 @@ impl Connections {
     }
 
     /// Keeps a connection for the next one who needs it alone.
-    fn keep(&self, link: Link) {
+    fn keep(&self, own: OwnLink<'_>) {
         let mut idle = self.idle.lock().expect(UNBROKEN);
         if idle.len() < MAX_IDLE {
-            idle.push(link);
+            idle.push(own.link);
         }
     }
 
@@ -243,25 +285,49 @@ fn is_read(sql: &str) -> bool {
 /// A transaction. When it is dropped without a commit, its connection is closed, which rolls it back.
 pub(super) struct OwnTransaction<'c> {
     connections: &'c Connections,
-    link: Link,
+    own: OwnLink<'c>,
 }
 
 impl OwnTransaction<'_> {
     pub async fn query(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, StoreError> {
-        Ok(self.link.query(sql, params).await?)
+        Ok(self.own.link.query(sql, params).await?)
     }
 
     pub async fn query_opt(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<Option<Row>, StoreError> {
-        Ok(self.link.query(sql, params).await?.into_iter().next())
+        Ok(self.own.link.query(sql, params).await?.into_iter().next())
     }
 
     pub async fn execute(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<u64, StoreError> {
-        Ok(self.link.execute(sql, params).await?)
+        Ok(self.own.link.execute(sql, params).await?)
     }
 
     pub async fn commit(self) -> Result<(), StoreError> {
-        self.link.batch("COMMIT").await?;
-        self.connections.keep(self.link);
+        self.own.link.batch("COMMIT").await?;
+        self.connections.keep(self.own);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::task::JoinSet;
+
+    use super::super::settings::Target;
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_waits_in_line_for_a_lost_database_fails_with_the_first() {
+        let target = Target::parse("host=/nowhere user=u dbname=d").unwrap();
+        let connections = Arc::new(Connections::new(Arc::new(Dialer::new(target))));
+        let began = Instant::now();
+        let mut callers = JoinSet::new();
+        for _ in 0..20 * MAX_OWN {
+            let connections = connections.clone();
+            callers.spawn(async move { connections.query_alone("SELECT 1", &[]).await.map(drop) });
+        }
+        let answers = callers.join_all().await;
+        assert!(answers.iter().all(|answer| matches!(answer, Err(StoreError::Failed(_)))), "{answers:?}");
+        // The time is that of the test.
+        assert!(began.elapsed() <= PATIENCE, "{:?}", began.elapsed());
     }
 }

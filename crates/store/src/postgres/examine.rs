@@ -83,11 +83,8 @@ impl PostgresExamination {
         let has_unfinished_transfer = migrate::has_unfinished_transfer(&link, &server).await?;
         let rights = if has_tables { rights_on_tables() } else { RIGHTS_ON_SCHEMA.to_owned() };
         let missing_rights = link.texts(&rights).await.map_err(failed)?.into_iter().flatten().flatten().collect();
-        let listening = Arc::new(Notices::new()).listen(&dialer, Arc::new(|| 0)).await.map_err(failed)?;
-        let is_pooled = listening.is_none();
-        if let Some(task) = listening {
-            task.abort();
-        }
+        let (listens, listening) = Arc::new(Notices::new()).listen(&dialer, Arc::new(|| 0)).await.map_err(failed)?;
+        listening.abort();
         Ok(Self {
             version: text(0),
             version_number: number(1),
@@ -104,7 +101,7 @@ impl PostgresExamination {
             bytes: number(9).unsigned_abs(),
             connections: number(10),
             max_connections: number(11),
-            is_pooled,
+            is_pooled: !listens,
             clock_ahead: theirs - ours.as_secs_f64(),
             round_trip,
             server,

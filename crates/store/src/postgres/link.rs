@@ -49,6 +49,8 @@ pub(super) struct Dialer {
     last_host: AtomicUsize,
     /// A pooler is between, or nobody knows yet, so nothing may depend on the session.
     is_pooled: AtomicBool,
+    /// Some connections may have been opened when nobody knew that there is no pooler.
+    was_pooled: AtomicBool,
     /// The database commits without waiting for the disk, unless a connection or a transaction asks for it.
     is_commit_unsafe: AtomicBool,
     parameter_types: Mutex<HashMap<String, Arc<[Type]>>>,
@@ -64,6 +66,7 @@ impl Dialer {
             tls: target.tls,
             last_host: AtomicUsize::new(first),
             is_pooled: AtomicBool::new(true),
+            was_pooled: AtomicBool::new(false),
             is_commit_unsafe: AtomicBool::new(false),
             parameter_types: Mutex::default(),
         }
@@ -74,6 +77,7 @@ impl Dialer {
     }
 
     pub fn set_pooled(&self, is_pooled: bool) {
+        self.was_pooled.fetch_or(is_pooled, Ordering::Relaxed);
         self.is_pooled.store(is_pooled, Ordering::Relaxed);
     }
 
@@ -81,9 +85,10 @@ impl Dialer {
         self.is_commit_unsafe.store(true, Ordering::Relaxed);
     }
 
-    /// Whether each transaction has to ask for a commit that waits for the disk.
+    /// Whether each transaction has to ask for a commit that waits for the disk. Connections ask for it themselves if they were
+    /// opened without a pooler.
     pub fn must_ask_for_safe_commit(&self) -> bool {
-        self.is_pooled() && self.is_commit_unsafe.load(Ordering::Relaxed)
+        self.was_pooled.load(Ordering::Relaxed) && self.is_commit_unsafe.load(Ordering::Relaxed)
     }
 
     pub async fn dial(self: &Arc<Self>) -> Result<Link, Error> {

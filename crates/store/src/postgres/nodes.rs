@@ -194,7 +194,6 @@ impl Node {
         let mut dialing: Option<JoinHandle<Result<Link, Error>>> = None;
         let mut beat_gaps = BeatGaps::new(self.beat, self.grace);
         let mut beats_of_others = BeatsOfOthers::default();
-        let mut next_dead_check = Instant::now() + self.beat;
         let mut next_tidying = Instant::now() + TIDY.mul_f64(random());
         // Another node of this name that is alive beats within its grace time. Those that start later find this node.
         let mut same_name_checks_until = Some(Instant::now() + 2 * self.grace);
@@ -216,15 +215,7 @@ impl Node {
             let is_well = link.is_some();
             if let Some(link) = &link {
                 let upkeep = async {
-                    let looked = Instant::now();
-                    let beats = link.query(BEATS, &[&self.number()]).await?;
-                    beats_of_others.note(beats.iter().map(BeatOfOther::read), looked, Instant::now());
-                    let unbroken = beat_gaps.may_declare_dead(Instant::now());
-                    if let Some(unbroken) = unbroken.filter(|_| Instant::now() >= next_dead_check) {
-                        // Not all nodes at the same moment.
-                        next_dead_check = Instant::now() + self.beat.mul_f64(0.5 + random());
-                        self.declare_dead(link, notices, unbroken, beats_of_others.silent()).await?;
-                    }
+                    self.look_for_dead(link, notices, &beat_gaps, &mut beats_of_others).await?;
                     if same_name_checks_until.is_some_and(|end| Instant::now() < end)
                         && self.has_same_name_node(link).await?
                     {
@@ -245,7 +236,33 @@ impl Node {
                 }
             }
             let pause = if is_well { self.beat } else { self.beat / 4 };
+            if let Some(link) = &link {
+                // Between two beats, so that a silent node is found sooner: what it did waits for that.
+                sleep((pause / 2).saturating_sub(sent.elapsed())).await;
+                let looking = self.look_for_dead(link, notices, &beat_gaps, &mut beats_of_others);
+                if let Ok(Err(error)) = timeout(self.beat / 4, looking).await {
+                    tracing::debug!(reason = describe(&error), "other nodes cannot be looked at");
+                }
+            }
             sleep(pause.saturating_sub(sent.elapsed()).max(pause / 8)).await;
+        }
+    }
+
+    /// Looks at the beats of others, and declares those dead that have been silent for their grace time.
+    async fn look_for_dead(
+        &self,
+        link: &Link,
+        notices: &Notices,
+        beat_gaps: &BeatGaps,
+        beats_of_others: &mut BeatsOfOthers,
+    ) -> Result<(), Error> {
+        let looked = Instant::now();
+        let beats = link.query(BEATS, &[&self.number()]).await?;
+        beats_of_others.note(beats.iter().map(BeatOfOther::read), looked, Instant::now());
+        let silent = beats_of_others.silent();
+        match beat_gaps.may_declare_dead(Instant::now()).filter(|_| !silent.0.is_empty()) {
+            Some(unbroken) => self.declare_dead(link, notices, unbroken, silent).await,
+            None => Ok(()),
         }
     }
 

@@ -12,7 +12,8 @@
 //! | a     | everything may have changed                                                |
 //! | h     | a node has begun to listen                                                 |
 //!
-//! Behind a pooler in transaction mode nothing arrives. A test at the start finds out.
+//! Behind a pooler in transaction mode nothing arrives. A test at the start finds out; a slow database may need longer for it than a
+//! start should take, so the test goes on in the background, and the node changes over when its notice arrives.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -40,8 +41,11 @@ const MAX_PAYLOAD: usize = 7_900;
 /// If more tasks have changed, they are not named any more.
 const MAX_TASKS: usize = 20_000;
 
-/// How long the test waits for its own notice.
+/// How long the start waits for the notice of this node.
 const TEST: Duration = Duration::from_secs(2);
+
+/// How long the notice is waited for in the background before it is sent again.
+const LATE_TEST: Duration = Duration::from_secs(60);
 
 const LAST_PAUSE: Duration = Duration::from_secs(2);
 
@@ -197,23 +201,27 @@ impl Notices {
         }
     }
 
-    /// Begins to listen. Returns whether notices arrive; then a task goes on listening.
+    /// Begins to listen, and tells the dialer whether there is a pooler. Returns whether notices arrive, and a task that goes on
+    /// listening, or testing.
     pub async fn listen(
         self: &Arc<Self>,
         dialer: &Arc<Dialer>,
         own: OwnNumber,
-    ) -> Result<Option<JoinHandle<()>>, Error> {
-        let mut listener = Listener::open(self.clone(), dialer, own.clone()).await?;
-        // On another connection: a pooler may send a notice to the connection that made it.
-        let link = dialer.dial().await?;
-        link.batch(&format!("NOTIFY sabir, '{}'", self.sender)).await?;
-        if timeout(TEST, listener.own_notice.notified()).await.is_err() {
-            listener.connection.abort();
-            return Ok(None);
-        }
-        self.listens.store(true, Ordering::Relaxed);
+    ) -> Result<(bool, JoinHandle<()>), Error> {
+        let mut listener = Listener::begin_test(self, dialer, &own).await?;
+        let listens = listener.has_own_notice(TEST).await;
+        dialer.set_pooled(!listens);
+        self.listens.store(listens, Ordering::Relaxed);
         let (notices, dialer) = (self.clone(), dialer.clone());
-        Ok(Some(tokio::spawn(async move {
+        let listening = tokio::spawn(async move {
+            if !listens {
+                listener = Listener::test_until_notice(listener, &notices, &dialer, &own).await;
+                dialer.set_pooled(false);
+                notices.listens.store(true, Ordering::Relaxed);
+                notices.hint(|hints| hints.all = true);
+                notices.tell_hello();
+                tracing::info!("LISTEN works now: changes of other nodes arrive without a look for them");
+            }
             loop {
                 listener.ended().await;
                 notices.listens.store(false, Ordering::Relaxed);
@@ -221,7 +229,8 @@ impl Notices {
                 notices.listens.store(true, Ordering::Relaxed);
                 notices.hint(|hints| hints.all = true);
             }
-        })))
+        });
+        Ok((listens, listening))
     }
 }
 
@@ -257,6 +266,47 @@ impl Listener {
         Ok(listener)
     }
 
+    /// Listens, and then makes a notice on another connection: a pooler may send a notice to the connection that made it.
+    async fn begin_test(notices: &Arc<Notices>, dialer: &Arc<Dialer>, own: &OwnNumber) -> Result<Self, Error> {
+        let listener = Self::open(notices.clone(), dialer, own.clone()).await?;
+        let link = dialer.dial().await?;
+        link.batch(&format!("NOTIFY sabir, '{}'", notices.sender)).await?;
+        Ok(listener)
+    }
+
+    /// Nothing is sent on the connection meanwhile: with an answer, a pooler might pass on a notice that came for another client.
+    async fn has_own_notice(&mut self, limit: Duration) -> bool {
+        if self.connection.0.is_finished() {
+            return false;
+        }
+        let first = async {
+            tokio::select! {
+                () = self.own_notice.notified() => true,
+                _ = &mut self.connection => false,
+            }
+        };
+        timeout(limit, first).await.unwrap_or(false)
+    }
+
+    /// Tests again and again, on new connections, until the notice of a test arrives.
+    async fn test_until_notice(
+        mut listener: Self,
+        notices: &Arc<Notices>,
+        dialer: &Arc<Dialer>,
+        own: &OwnNumber,
+    ) -> Self {
+        while !listener.has_own_notice(LATE_TEST).await {
+            listener = loop {
+                sleep(LAST_PAUSE).await;
+                match Self::begin_test(notices, dialer, own).await {
+                    Ok(listener) => break listener,
+                    Err(error) => tracing::debug!(reason = describe(&error), "the database cannot be listened to"),
+                }
+            };
+        }
+        listener
+    }
+
     /// Waits for the end of the connection, or until it does not answer any more.
     async fn ended(&mut self) {
         loop {
@@ -288,12 +338,6 @@ async fn listen(client: &Client) -> Result<(), Error> {
 
 /// A task that ends when nobody is interested any more.
 struct AbortOnDrop(JoinHandle<()>);
-
-impl AbortOnDrop {
-    fn abort(&self) {
-        self.0.abort();
-    }
-}
 
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {

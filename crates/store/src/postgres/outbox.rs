@@ -266,12 +266,12 @@ pub(super) async fn clock_was_set(
 }
 
 const PENDING: &str = "SELECT webhooks.number, tasks.id, parties.agent, webhooks.id, webhooks.url, webhooks.sent,
-        webhooks.attempts, webhooks.reason, webhooks.failing_since, webhooks.due
+        webhooks.attempts, webhooks.reason, webhooks.failing_since, webhooks.due, webhooks.no
     FROM webhooks JOIN tasks ON tasks.no = webhooks.no JOIN parties ON parties.no = tasks.party
     WHERE webhooks.number > $1 AND webhooks.due IS NOT NULL ORDER BY webhooks.number LIMIT $2";
 
 const GIVEN_UP: &str = "SELECT given_up.number, tasks.id, parties.agent, given_up.id, webhooks.url, given_up.event,
-        given_up.attempts, given_up.reason, given_up.time, given_up.due
+        given_up.attempts, given_up.reason, given_up.time, given_up.due, given_up.no
     FROM given_up JOIN webhooks ON webhooks.no = given_up.no AND webhooks.id = given_up.id
     JOIN tasks ON tasks.no = given_up.no JOIN parties ON parties.no = tasks.party
     WHERE given_up.number > $1 ORDER BY given_up.number LIMIT $2";
@@ -295,6 +295,7 @@ fn delivery(row: &Row, kind: DeliveryKind) -> Result<Delivery, Damage> {
     Ok(Delivery {
         kind,
         number: value::<i64>(row, 0)? as u64,
+        task_no: TaskNo(value::<i64>(row, 10)? as u64),
         task: rows::id(row, 1, |text| TaskId::parse(text))?,
         agent: rows::id(row, 2, |text| AgentId::parse(text))?,
         webhook: rows::id(row, 3, |text| PushConfigId::parse(text))?,

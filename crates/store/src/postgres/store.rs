@@ -84,7 +84,6 @@ struct OpenWriters {
 type AuditJob = (AuditEntry, oneshot::Sender<Result<(), StoreError>>);
 
 /// Tasks that end with the store.
-#[derive(Default)]
 struct Background {
     beat: Option<JoinHandle<()>>,
     others: Vec<JoinHandle<()>>,
@@ -114,15 +113,16 @@ impl PostgresStore {
 
         let (node, notices) = (Arc::new(Node::new(&settings)), Arc::new(Notices::new()));
         let own = node.clone();
-        let listening = notices.listen(&dialer, Arc::new(move || own.number())).await.map_err(failed)?;
-        dialer.set_pooled(listening.is_none());
-        if listening.is_none() {
+        let (listens, listening) = notices.listen(&dialer, Arc::new(move || own.number())).await.map_err(failed)?;
+        // From here on, an error ends this task too.
+        let mut tasks = Background { beat: None, others: vec![listening] };
+        if !listens {
             tracing::warn!(
                 server,
                 "LISTEN does not work, as behind a pooler in transaction mode: changes of other nodes are looked for every 250 ms"
             );
         }
-        node.register(&link, listening.is_some()).await.map_err(failed)?;
+        node.register(&link, listens).await.map_err(failed)?;
         let highest = link.query("SELECT coalesce(max(no), 0) FROM tasks", &[]).await.map_err(failed)?;
         node.note_task(TaskNo(highest.first().map_or(0, |row| row.get::<_, i64>(0)) as u64));
 
@@ -146,8 +146,6 @@ impl PostgresStore {
         let mut running = queues.spawn(&inner);
         let (audit, entries) = mpsc::unbounded_channel();
         running.push(tokio::spawn(write_audit(inner.clone(), entries)));
-        let mut tasks = Background::default();
-        tasks.others.extend(listening);
         let same = inner.clone();
         tasks.others.push(tokio::spawn(async move { same.notices.send(&same.dialer).await }));
         let same = inner.clone();

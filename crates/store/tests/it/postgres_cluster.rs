@@ -17,17 +17,12 @@ use crate::postgres_server::{
 };
 
 const BEAT: Duration = Duration::from_millis(500);
+/// With a shorter one, a busy machine would take live nodes for dead.
 const GRACE: Duration = Duration::from_secs(6);
-/// Of nodes that are to be taken for dead. With a shorter one, a busy machine would also take live nodes for dead.
-const SHORT_GRACE: Duration = Duration::from_secs(3);
 
 async fn node(url: &str, name: &str) -> PostgresStore {
-    node_with_grace(url, name, GRACE).await
-}
-
-async fn node_with_grace(url: &str, name: &str, grace: Duration) -> PostgresStore {
     let settings = PostgresSettings::new(url, name, "0.0.0");
-    let settings = PostgresSettings { beat: BEAT, grace, home_timeout: grace, writers: 2, ..settings };
+    let settings = PostgresSettings { beat: BEAT, grace: GRACE, home_timeout: GRACE, writers: 2, ..settings };
     PostgresStore::open(settings).await.expect("the database can be opened")
 }
 
@@ -266,7 +261,7 @@ async fn the_same_send_is_in_flight_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_tasks_of_a_dead_node_are_taken_over() {
     let Some(url) = new_database() else { return };
-    let (a, b) = (node_with_grace(&url, "a", SHORT_GRACE).await, node_with_grace(&url, "b", SHORT_GRACE).await);
+    let (a, b) = (node(&url, "a").await, node(&url, "b").await);
     let (before, mut lease) = (*a.lease().borrow(), a.lease());
     let mine = begin(&a, ["ann", "echo", "t1", "c1"], run(), &[]).await.unwrap();
     let rows =
@@ -274,7 +269,7 @@ async fn the_tasks_of_a_dead_node_are_taken_over() {
     add(&a, mine.task, 1, &[status(State::Working, 2)], &rows, hold(mine.epoch)).await.unwrap();
     let settled = begin(&a, ["ann", "echo", "t2", "c2"], run(), &[status(State::Completed, 2)]).await.unwrap();
     // The lease is renewed for longer than the grace time, and so nobody takes anything.
-    let much_later = before.until + SHORT_GRACE + 2 * BEAT;
+    let much_later = before.until + GRACE + 2 * BEAT;
     timeout(LIMIT, lease.wait_for(|lease| lease.until > much_later)).await.unwrap().unwrap();
     assert_eq!(b.claim(Vec::new(), 9).await.unwrap(), []);
 
@@ -344,7 +339,7 @@ async fn a_node_that_leaves_costs_no_grace_time() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_left_task_waits_for_its_home() {
     let Some(url) = new_database() else { return };
-    let (a, b) = (node_with_grace(&url, "a", SHORT_GRACE).await, node_with_grace(&url, "b", SHORT_GRACE).await);
+    let (a, b) = (node(&url, "a").await, node(&url, "b").await);
     let (ann, echo, place) = (owner("ann"), agent("echo"), context("c1"));
     let first = begin(&a, ["ann", "echo", "t1", "c1"], run(), &[]).await.unwrap();
     let rest = Ownership { then: AfterAppend::Rest, ..hold(first.epoch) };

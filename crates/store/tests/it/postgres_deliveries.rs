@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use sabir_model::{Birth, PushConfigId, State, Timestamp};
-use sabir_store::{Cluster, DeliveryKind, Outbox, Retention, Store, TaskNo, Webhook, WebhookEvents};
+use sabir_store::{Cluster, DeliveryKind, Outbox, Retention, SideRow, Store, TaskNo, Webhook, WebhookEvents};
 use sabir_testkit::store_contract::fixture::*;
 
 use crate::postgres_cluster::claiming;
@@ -94,6 +94,40 @@ async fn no_event_is_lost_between_an_append_and_a_delivery() {
     assert!(delivering.await.unwrap().unwrap());
     let rest = store.due("https://a", at(9), 9).await.unwrap();
     assert_eq!(rest.iter().map(|due| (due.sent, due.due)).collect::<Vec<_>>(), [(3, at(5))]);
+}
+
+/// A task that has just been stored, and is not committed yet, is the reason to remember its context.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sweep_keeps_the_session_of_a_context_in_which_a_run_begins() {
+    let Some(url) = new_database() else { return };
+    let store = Arc::new(open_postgres(&url));
+    let state = || [SideRow::AgentState(Some("session".to_owned()))];
+    for [id, place] in [["t1", "c1"], ["t2", "c2"]] {
+        let no = create_in(&*store, ["ann", "echo", id, place], State::Completed, 1).await;
+        push_with(&*store, no, 2, &[], None, &state()).await.unwrap();
+    }
+    // What an append does that begins a run.
+    let beginning = connect(&url).await;
+    let columns =
+        "party, context, born, state, time, turn_over, created, in_row, head, node, epoch, is_left, last_append";
+    let begin = format!(
+        "BEGIN; INSERT INTO tasks (no, id, {columns}) SELECT nextval('task_numbers'), 't3', {} FROM tasks WHERE id = 't1';
+        INSERT INTO busy_contexts (party, context, no, has_begun) SELECT party, context, no, true FROM tasks WHERE id = 't3'",
+        columns.replace("state", "1").replace("node", "999").replace("last_append", "1")
+    );
+    beginning.batch_execute(&begin).await.unwrap();
+    let sweep = tokio::spawn({
+        let store = store.clone();
+        async move { sweep_all(&*store, Retention { keep: Some(0), ..Retention::default() }).await }
+    });
+    let waits = || sweep.is_finished() || execute(&url, LOCK_WAITERS) != "0";
+    until(async || waits().then_some(())).await;
+    beginning.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(sweep.await.unwrap(), 2);
+    let remembered = async |place| store.agent_state(&owner("ann"), &agent("echo"), &context(place)).await.unwrap();
+    assert_eq!(remembered("c1").await.as_deref(), Some("session"));
+    assert_eq!(remembered("c2").await, None);
+    assert_eq!(execute(&url, "SELECT string_agg(context, ' ') FROM busy_contexts"), "c1");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -123,9 +123,9 @@ async fn a_frozen_connection_is_noticed() {
 
     let (frozen, mut lease) = (Instant::now(), store.lease());
     proxy.freeze();
-    assert!(store.check().await.is_err());
-    // A check takes at most 3 s, and another statement at most 15 s.
-    assert!(frozen.elapsed() < Duration::from_secs(10), "{:?}", frozen.elapsed());
+    // Not the limit of 15 s that other statements have.
+    let refused = store.check().await.expect_err("the connections are frozen").to_string();
+    assert!(refused.contains("does not answer within 3s"), "{refused}");
     let renewed = timeout(LIMIT, lease.wait_for(|lease| lease.until > frozen + Duration::from_secs(5)));
     renewed.await.expect("a lease").unwrap();
     timeout(LIMIT, create(&store, ["ann", "echo", "t2", "c2"], 1)).await.expect("an append");
@@ -237,7 +237,7 @@ async fn a_silent_host_is_asked_once() {
         }
     });
     let proxy = Proxy::start(&url).await;
-    let hosts = format!("postgres://postgres@{first},{}/{}?connect_timeout=4", proxy.address, proxy.database);
+    let hosts = format!("postgres://postgres@{first},{}/{}?connect_timeout=20", proxy.address, proxy.database);
     let store = PostgresStore::open(PostgresSettings::new(hosts, "a", "0")).await.expect("the database can be opened");
     create(&store, ["ann", "echo", "t1", "c1"], 1).await;
     store.check().await.unwrap();

@@ -50,7 +50,7 @@ async fn check(store: &PostgresStore, no: TaskNo, steps: u64) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_crash_of_the_database_costs_nothing() {
-    let Some(server) = Server::start("listen_addresses = ''") else { return };
+    let Some(server) = Server::start(|_| "listen_addresses = ''".to_owned()) else { return };
     let store = Arc::new(open(&server.url(), "a").await);
     let other = open(&server.url(), "b").await;
     let done = Arc::new(AtomicU64::new(0));

@@ -1,6 +1,5 @@
 //! TLS to Postgres, with each `sslmode`, and passwords.
 
-use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::time::Duration;
 
@@ -13,9 +12,9 @@ use crate::postgres_server::new_database;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_each_sslmode_checks() {
-    let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
-    let settings = format!("listen_addresses = '127.0.0.1'\nport = {port}\n");
-    let Some(server) = Server::start(&settings) else { return };
+    let listening = |port: u16| format!("listen_addresses = '127.0.0.1'\nport = {port}\n");
+    let Some(server) = Server::start(listening) else { return };
+    let (port, settings) = (server.port, listening(server.port));
     let (ours, others) = (Authority::new("ours"), Authority::new("others"));
     let issued = ours.issue(&Wanted { hosts: vec!["localhost".to_owned()], ..Wanted::server() });
     let folder = server.folder.path();
@@ -34,7 +33,7 @@ async fn what_each_sslmode_checks() {
     }
     let folder = folder.display().to_string();
     let ssl = format!("{settings}ssl = on\nssl_key_file = '{folder}/key.pem'\nssl_cert_file = '{folder}/cert.pem'\n");
-    std::fs::write(format!("{}/postgresql.auto.conf", server.data()), ssl).expect("settings");
+    server.write_settings(&ssl);
     let sql = "CREATE ROLE sabir SUPERUSER LOGIN PASSWORD 'geheim'";
     server.run("psql", &["-h", &folder, "-p", &port.to_string(), "-U", "postgres", "-qc", sql]);
     let access = "local all all trust\nhostssl all all 127.0.0.1/32 scram-sha-256\n";
@@ -69,7 +68,7 @@ async fn a_server_without_tls_is_not_waited_for() {
     for mode in ["require", "verify-full"] {
         let settings = PostgresSettings::new(format!("{url}?sslmode={mode}"), "a", "0");
         let opening = PostgresStore::open(PostgresSettings { start_timeout: Duration::from_secs(60), ..settings });
-        let opened = timeout(Duration::from_secs(20), opening).await.expect("waiting cannot help");
+        let opened = timeout(Duration::from_secs(30), opening).await.expect("waiting cannot help");
         let error = opened.err().expect("it has no TLS").to_string();
         assert!(error.contains("server does not support TLS; check sslmode"), "{error}");
     }
