@@ -2,12 +2,15 @@
 
     asking_agent.py TEXT_FILE
 
-`TEXT_FILE` holds what it says after a yes, as JSON: {"text": ..., "title": ..., "input": {...}}.
+`TEXT_FILE` holds what it says after a yes, as JSON: {"text": ..., "title": ..., "input": {...}}. It may have the answers to
+choose from ("options"), what the tool gives ("result"), and how many tool calls come before the question ("steps"), each a row of the console.
+With "gate" it does nothing before there is a file `go` beside TEXT_FILE.
 """
 
 import json
 import pathlib
 import sys
+import time
 
 said = json.loads(pathlib.Path(sys.argv[1]).read_text())
 
@@ -22,9 +25,13 @@ def update(session, **members):
 
 def prompt(request):
     session = request['params']['sessionId']
+    while said.get('gate') and not (pathlib.Path(sys.argv[1]).parent / 'go').exists():
+        time.sleep(0.05)
+    for step in range(1, said.get('steps', 0) + 1):
+        update(session, sessionUpdate='tool_call', toolCallId=f'step-{step}', title=f'step {step}.', kind='read', status='completed')
     call = {'toolCallId': 'call-1', 'title': said['title'], 'kind': 'execute', 'rawInput': said['input']}
     update(session, sessionUpdate='tool_call', status='pending', **call)
-    options = [
+    options = said.get('options') or [
         {'optionId': 'allow', 'name': 'Allow', 'kind': 'allow_once'},
         {'optionId': 'reject', 'name': 'Reject', 'kind': 'reject_once'},
     ]
@@ -37,7 +44,7 @@ def prompt(request):
             break
     chosen = answer.get('result', {}).get('outcome', {}).get('optionId')
     if chosen == 'allow':
-        content = [{'type': 'content', 'content': {'type': 'text', 'text': 'removed'}}]
+        content = [{'type': 'content', 'content': {'type': 'text', 'text': said.get('result', 'removed')}}]
         update(session, sessionUpdate='tool_call_update', toolCallId='call-1', status='completed', content=content)
         text = said['text']
     else:

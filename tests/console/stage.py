@@ -173,14 +173,29 @@ def wait_for(page, expression, argument=None, seconds=PATIENCE):
         page.wait_for_timeout(50)
 
 
-def until_answered(page, seconds=10):
-    """Waits until the page has its answers; streams stay open. A page that always asks for more is not waited for."""
-    deadline = time.monotonic() + seconds
-    while True:
+def until_answered(page):
+    """Waits until the page has the answers to all that it has asked until now; streams stay open."""
+    page.wait_for_timeout(50)
+    asked = [request for request in list(page.unanswered) if request.headers.get('accept') != 'text/event-stream']
+    deadline = time.monotonic() + PATIENCE
+    while open_calls := page.unanswered.intersection(asked):
+        assert time.monotonic() < deadline, f'never answered: {[request.url for request in open_calls]}'
         page.wait_for_timeout(50)
-        open_calls = [request for request in list(page.unanswered) if request.headers.get('accept') != 'text/event-stream']
-        if not open_calls or time.monotonic() > deadline:
-            return
+
+
+def until(page, condition, words):
+    """Waits until `condition()` is true, while the page goes on."""
+    deadline = time.monotonic() + PATIENCE
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f'never: {words}'
+        page.wait_for_timeout(50)
+    return found
+
+
+def ready(card):
+    """Focuses a question, and waits until it takes an answer: one that has just come or moved takes none."""
+    card.focus()
+    sync_api.expect(card.locator('.controls')).not_to_have_attribute('aria-disabled', 'true')
 
 
 def settle(page):

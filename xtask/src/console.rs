@@ -14,7 +14,7 @@ use crate::workspace::Workspace;
 use crate::{apt, command, server, setup, setup_python, suite_output};
 
 /// Each step of a case has a limit; this is longer than all of them.
-const LIMIT: Duration = Duration::from_secs(1200);
+const LIMIT: Duration = Duration::from_secs(2400);
 const BROWSER: &str = "chromium";
 /// Without fonts of its own a picture has boxes instead of letters.
 const FONTS: &str = "fonts-dejavu-core";

@@ -4,6 +4,7 @@
 import { back, noteLost } from './connection.js';
 import { pause } from './dom.js';
 import { GROUPS, isOver, ofA2a, toA2a } from './state.js';
+import { readStored, store } from './storage.js';
 
 /** Where the server is. It may be below a path of a proxy. */
 const ROOT = new URL('../..', import.meta.url);
@@ -26,10 +27,9 @@ export class Failure extends Error {
   }
 }
 
-export const token = () => sessionStorage.getItem(TOKEN);
+export const token = () => readStored('sessionStorage', TOKEN);
 export function setToken(value) {
-  if (value) sessionStorage.setItem(TOKEN, value);
-  else sessionStorage.removeItem(TOKEN);
+  store('sessionStorage', TOKEN, value || null);
   adminRefusal = null;
   agentList = null;
   lastWaiting = null;
@@ -94,8 +94,28 @@ async function request(path, { method = 'GET', body, headers = {}, limit }) {
   }
   if (response.ok) return response;
   const failure = new Failure(response.status, await reason(response));
-  if (response.status === 401) askForToken(shown ? 'The server does not take this token.' : '');
+  // A refusal that comes after a login is about the token before it.
+  if (response.status === 401 && shown === token()) askForToken(shown ? 'The server does not take this token.' : '');
   throw failure;
+}
+
+/** Whether the same call may well succeed in a moment. */
+const isPassing = ({ status }) => [0, 429, 502, 503, 504].includes(status);
+
+/** Calls `act` until the server answers; `onFailure` is told of each answer that says to come back later. */
+export async function untilAnswered(signal, act, onFailure = () => {}) {
+  for (let tries = 0; ; tries += 1) {
+    try {
+      return await act();
+    } catch (failure) {
+      if (signal.aborted || !isPassing(failure)) throw failure;
+      // A server that does not answer at all is told of by the bar.
+      if (failure.status !== 0) onFailure(failure);
+      await pause(Math.min(250 * 2 ** tries, 4000), signal);
+      await back();
+      if (signal.aborted) throw failure;
+    }
+  }
 }
 
 /** What an answer says went wrong, in words. */
@@ -252,6 +272,16 @@ export async function waitingTasks() {
 
 export const readTask = (task, signal) => json(taskPath(task), { signal, patience: LONG });
 export const taskFacts = (id, number) => (adminRefusal ? null : admin(`${taskPath(id)}${number ? `?number=${number}` : ''}`));
+/** Every task with exactly this id. A list finds all whose id begins with it. */
+export async function tasksWithId(id) {
+  const found = [];
+  for (let after = ''; after !== undefined;) {
+    const page = await admin(`tasks?${new URLSearchParams({ id, limit: 1000, ...after && { after } })}`);
+    found.push(...(page?.tasks ?? []).filter((task) => task.id === id));
+    after = page?.after;
+  }
+  return found;
+}
 export const webhooksOf = async (task) => (await json(`${taskPath(task)}/pushNotificationConfigs`)).configs ?? [];
 export const cancelTask = (task) => json(`${taskPath(task)}:cancel`, { method: 'POST', body: {}, patience: LONG });
 /** Cancels exactly the task with this number, whoever has others with its id. */
@@ -399,7 +429,7 @@ export async function follow(task, after, signal, onEvent) {
         onEvent(event);
       }
     } catch (failure) {
-      if (!signal.aborted && ![0, 429, 502, 503, 504].includes(failure.status)) throw failure;
+      if (!signal.aborted && !isPassing(failure)) throw failure;
     } finally {
       clearTimeout(hiding);
       signal.removeEventListener('abort', stop);

@@ -7,6 +7,7 @@ import { growOlder } from './format.js';
 import { globalKeys, listen, moveRow, pageKeys, showKeys } from './keys.js';
 import { askForToken } from './login.js';
 import { GROUPS } from './state.js';
+import { readStored, store } from './storage.js';
 import * as agents from './agents.js';
 import * as deliveries from './deliveries.js';
 import * as system from './system.js';
@@ -45,7 +46,7 @@ function show() {
   page.abort();
   page = new AbortController();
   const [name, id] = location.pathname.slice(CONSOLE.length).split('/').slice(1).map(decoded);
-  if (!PAGES[name]) return go(`/tasks${localStorage.getItem('sabir.filter') ?? ''}`, true);
+  if (!PAGES[name]) return go(`/tasks${readStored('localStorage', 'sabir.filter') ?? ''}`, true);
   for (const link of document.querySelectorAll('#nav a[data-page]')) {
     if (link.dataset.page === name) link.setAttribute('aria-current', 'page');
     else link.removeAttribute('aria-current');
@@ -69,16 +70,22 @@ function navigation() {
     const chosen = document.documentElement.dataset.theme;
     const isDark = chosen ? chosen === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
     document.documentElement.dataset.theme = isDark ? 'light' : 'dark';
-    localStorage.setItem('sabir.theme', isDark ? 'light' : 'dark');
+    store('localStorage', 'sabir.theme', isDark ? 'light' : 'dark');
   }, { class: 'quiet', title: 'Dark or light' });
   const logout = button('Log out', () => {
     setToken(null);
+    showQuestions(0);
     show();
   }, { class: 'quiet', hidden: !token() });
   document.getElementById('nav').append(h('a.brand', { href: href('/tasks') }, 'Sabir'),
     h('div.pages', Object.entries(PAGES).map(([name, { name: label, key }]) => h('a', { href: href(`/${name}`), 'data-page': name },
       label, name === 'waiting' ? badge : '', h('kbd', { 'aria-hidden': 'true' }, `g ${key}`)))),
     h('div.foot', logout, theme, button('Keys', showKeys, { class: 'quiet', title: 'All keys (?)' })));
+  const showQuestions = (number) => {
+    questions = number;
+    setText(badge, questions ? String(questions) : '');
+    title(words);
+  };
   onUnauthorized((why) => askForToken(why, () => {
     logout.hidden = false;
     show();
@@ -86,9 +93,9 @@ function navigation() {
   // A title is seen in another tab, too.
   every(3000, new AbortController().signal, async () => {
     try {
-      questions = (await Promise.all(GROUPS.waiting.map((state) => countTasks(state)))).reduce((sum, one) => sum + one);
-      setText(badge, questions ? String(questions) : '');
-      title(words);
+      const asker = token();
+      const number = (await Promise.all(GROUPS.waiting.map((state) => countTasks(state)))).reduce((sum, one) => sum + one);
+      if (asker === token()) showQuestions(number);
     } catch {
       // The page that is open says what is wrong.
     }

@@ -15,18 +15,21 @@ export function h(name, ...children) {
     else if (key.startsWith('on')) element.addEventListener(key.slice(2), value);
     else if (value !== false) element.setAttribute(key, value === true ? '' : value);
   }
-  element.append(...nodes(children));
-  return element;
+  return add(element, children);
 }
 
-/** Children as nodes; nothing becomes of `null`, `undefined` and `false`. */
-function nodes(children) {
-  return children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false);
+/** Adds children; nothing becomes of `null`, `undefined` and `false`. One by one: a call takes only so many arguments. */
+function add(element, children) {
+  for (const child of children) {
+    if (Array.isArray(child)) add(element, child);
+    else if (child !== null && child !== undefined && child !== false) element.append(child);
+  }
+  return element;
 }
 
 export function fill(element, ...children) {
-  element.replaceChildren(...nodes(children));
-  return element;
+  element.replaceChildren();
+  return add(element, children);
 }
 
 /** Sets text only if it is another one, so that nothing flickers and screen readers stay calm. */

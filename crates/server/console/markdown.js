@@ -7,13 +7,8 @@ const LONGEST = 200_000;
 const DEEPEST = 6;
 
 export function markdown(text) {
-  const root = h('div.prose');
-  if (text.length > LONGEST) {
-    root.append(h('pre.plain', text));
-    return root;
-  }
-  root.append(...blocks(text.replace(/\r\n?/g, '\n').split('\n'), 0));
-  return root;
+  if (text.length > LONGEST) return h('div.prose', h('pre.plain', text));
+  return h('div.prose', blocks(text.replace(/\r\n?/g, '\n').split('\n'), 0));
 }
 
 /** Only addresses that a browser opens as a page or a letter. */
@@ -45,19 +40,18 @@ function blocks(lines, depth) {
     const heading = line.length < 500 && HEADING.exec(line);
     if (!line.trim()) at += 1;
     else if (fence) {
-      const end = lines.findIndex((other, index) => index > at && other.trim().startsWith(fence[1]) && !other.trim().slice(fence[1].length).trim());
-      const until = end < 0 ? lines.length : end;
+      const until = endOf(lines, at + 1, (other) => !other.trim().startsWith(fence[1]) || other.trim().slice(fence[1].length).trim());
       made.push(h('pre.code', h('code', lines.slice(at + 1, until).join('\n'))));
       at = until + 1;
     } else if (heading) {
-      made.push(h(`h${Math.min(heading[1].length + 2, 6)}`, ...inline(heading[2], 0)));
+      made.push(h(`h${Math.min(heading[1].length + 2, 6)}`, inline(heading[2], 0)));
       at += 1;
     } else if (RULE.test(line)) {
       made.push(h('hr'));
       at += 1;
     } else if (/^\s{0,3}>/.test(line) && depth < DEEPEST) {
       const until = endOf(lines, at, (other) => /^\s{0,3}>/.test(other));
-      made.push(h('blockquote', ...blocks(lines.slice(at, until).map((other) => other.replace(/^\s{0,3}>\s?/, '')), depth + 1)));
+      made.push(h('blockquote', blocks(lines.slice(at, until).map((other) => other.replace(/^\s{0,3}>\s?/, '')), depth + 1)));
       at = until;
     } else if (ITEM.test(line) && depth < DEEPEST) {
       const [list, until] = listAt(lines, at, depth);
@@ -65,15 +59,15 @@ function blocks(lines, depth) {
       at = until;
     } else if (line.includes('|') && TABLE.test((lines[at + 1] ?? '').slice(0, 2000))) {
       const until = endOf(lines, at + 2, (other) => other.includes('|'));
-      const rows = lines.slice(at + 2, until).map((row) => h('tr', cells(row).map((cell) => h('td', ...inline(cell, 0)))));
-      const head = h('tr', cells(line).map((cell) => h('th', { scope: 'col' }, ...inline(cell, 0))));
+      const rows = lines.slice(at + 2, until).map((row) => h('tr', cells(row).map((cell) => h('td', inline(cell, 0)))));
+      const head = h('tr', cells(line).map((cell) => h('th', { scope: 'col' }, inline(cell, 0))));
       made.push(h('div.wide', h('table', h('thead', head), h('tbody', rows))));
       at = until;
     } else {
       const starts = (other) => !other.trim() || FENCE.test(other) || /^#{1,6}\s/.test(other) || RULE.test(other)
         || (depth < DEEPEST && (ITEM.test(other) || /^\s{0,3}>/.test(other)));
       const until = Math.max(endOf(lines, at, (other) => !starts(other)), at + 1);
-      made.push(h('p', ...inline(lines.slice(at, until).join('\n'), 0)));
+      made.push(h('p', inline(lines.slice(at, until).join('\n'), 0)));
       at = until;
     }
   }
@@ -103,8 +97,8 @@ function listAt(lines, from, depth) {
   const list = h(isOrdered ? 'ol' : 'ul', { start: isOrdered ? parseInt(mark, 10) : null }, items.map((item) => {
     const [first, ...rest] = item;
     const task = /^\[([ xX])\]\s+(.*)$/.exec(first);
-    const mine = task ? [task[1] === ' ' ? '☐ ' : '☑ ', ...inline(task[2], 0)] : inline(first, 0);
-    return h('li', ...mine, ...blocks(rest, depth + 1));
+    const mine = task ? [task[1] === ' ' ? '☐ ' : '☑ ', inline(task[2], 0)] : inline(first, 0);
+    return h('li', mine, blocks(rest, depth + 1));
   }));
   return [list, at];
 }
@@ -121,7 +115,7 @@ function inline(text, depth) {
   for (let match; depth < DEEPEST && (match = INLINE.exec(rest));) {
     if (match.index) made.push(rest.slice(0, match.index));
     const [whole, , code, bold, bold2, struck, italic, italic2, label, target, angle, bare] = match;
-    const inner = (tag, words) => h(tag, {}, ...inline(words, depth + 1));
+    const inner = (tag, words) => h(tag, inline(words, depth + 1));
     if (code !== undefined) made.push(h('code', code));
     else if (bold ?? bold2) made.push(inner('strong', bold ?? bold2));
     else if (struck) made.push(inner('s', struck));

@@ -2,8 +2,16 @@
 
 import { send, textOf } from './api.js';
 import { announce, button, fill, h } from './dom.js';
-import { ago } from './format.js';
-import { folded, renderText } from './parts.js';
+import { ago, count } from './format.js';
+import { renderText } from './parts.js';
+
+/** An input with more members than this is shown as one text. */
+const MOST_MEMBERS = 200;
+/** A text with more than this says how long it is, and scrolls. */
+const LONG_TEXT = 2000;
+const LONG_LINES = 20;
+/** For so long (ms) a card takes no answer after it has come or moved: what one wants to press may just have been another question. */
+const HOLD = 500;
 
 /** What a status message asks; the question of an agent that only uses words has no id and no choices. */
 export function questionOf(message) {
@@ -21,8 +29,13 @@ export function questionOf(message) {
   };
 }
 
-const isYes = (choice) => /^allow|^yes|^approve/.test(choice.kind);
-const isNo = (choice) => /^reject|^deny|^no/.test(choice.kind);
+const YES = /^(allow|yes|approve)(_|$)/;
+const NO = /^(reject|deny|no)(_|$)/;
+/** The choice that a plain yes or no means: once rather than for ever, as the server reads it (`choice_of`). */
+function choiceOf(choices, kinds) {
+  const all = choices.filter(({ kind }) => kinds.test(kind));
+  return all.find(({ kind }) => kind.endsWith('_once')) ?? all.find(({ kind }) => !kind.endsWith('_always')) ?? all[0];
+}
 
 /**
  * The card. `where` says whose question it is: `{ task, context, agent, time, title }`. `onAnswered` is called when the server
@@ -55,6 +68,7 @@ export function questionCard(message, where, onAnswered = () => {}) {
   };
   const named = question.id ? { questionId: question.id } : null;
   const choose = (choice) => {
+    if (isHeld()) return;
     const data = choice.approved === undefined ? { ...named, optionId: choice.id } : { ...named, approved: choice.approved };
     return answer([{ data }], choice.name);
   };
@@ -67,17 +81,20 @@ export function questionCard(message, where, onAnswered = () => {}) {
   };
   const controls = h('div.controls',
     question.choices.length > 0 && h('div.choices', { role: 'group', 'aria-label': 'Answers' }, question.choices.map((choice) =>
-      button(choice.name, () => choose(choice), { class: choice === question.choices.find(isYes) ? 'primary' : isNo(choice) ? 'danger' : '' }))),
+      button(choice.name, () => choose(choice), { class: choice === choiceOf(question.choices, YES) ? 'primary' : NO.test(choice.kind) ? 'danger' : '' }))),
     h('form.words', { onsubmit: (event) => {
       event.preventDefault();
-      say();
+      if (!isHeld()) say();
     } }, field, h('button', { type: 'submit' }, question.isPermission ? 'Deny' : 'Answer')));
   field.addEventListener('keydown', (event) => {
     if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
       event.preventDefault();
+      // What was written here was written for this question, so it is not held.
       say();
     }
   });
+  let held;
+  const isHeld = () => controls.hasAttribute('aria-disabled');
   const card = h('article.question', { 'data-row': true, tabindex: -1, 'aria-label': `Question: ${question.text.slice(0, 120)}` },
     where.title && h('header', h('span.kind', question.isPermission ? 'Permission' : where.isAuth ? 'Sign-in needed' : 'Question'), where.title, ago(where.time)),
     renderText(question.text),
@@ -85,24 +102,78 @@ export function questionCard(message, where, onAnswered = () => {}) {
     question.input !== undefined && h('div.input', wholeInput(question.input)),
     question.approver && h('p.muted', 'Only callers with the scope ', h('code', question.approver), ' may answer.'),
     controls, error);
-  // Keys of the page end here: y and n take the first answer of their kind.
-  card.yes = () => pick(isYes);
-  card.no = () => pick(isNo);
-  const pick = (fits) => {
-    const choice = question.choices.find(fits);
+  // Keys of the page end here.
+  card.yes = () => pick(YES);
+  card.no = () => pick(NO);
+  const pick = (kinds) => {
+    const choice = choiceOf(question.choices, kinds);
     if (choice && controls.querySelector('.choices')) choose(choice);
     else field.focus();
   };
   card.questionId = question.id ?? message?.messageId;
+  card.isWritten = () => field.value !== '' && !card.classList.contains('busy');
   card.isBusy = () => field.value !== '' || card.classList.contains('busy');
+  card.hold = () => {
+    controls.setAttribute('aria-disabled', 'true');
+    clearTimeout(held);
+    held = setTimeout(() => controls.removeAttribute('aria-disabled'), HOLD);
+  };
   return card;
 }
 
-/** Nothing of what a tool would get is hidden: one answers for all of it. */
+/**
+ * What a place with cards needs: cards that come or move are held, and the keys of the page that answer. A key answers the card in
+ * focus or the one pointed at, whichever was later. Where there is none, the first press only takes a card into focus.
+ */
+export function watchCards(place, signal) {
+  const options = { signal, passive: true };
+  let chosen = null;
+  let pointer = '';
+  const choose = (card) => {
+    chosen?.classList.remove('chosen');
+    card?.classList.add('chosen');
+    chosen = card;
+  };
+  place.addEventListener('focusin', (event) => choose(event.target.closest('.question')), options);
+  document.addEventListener('pointermove', (event) => {
+    const now = `${event.screenX} ${event.screenY}`;
+    const card = event.target.closest?.('.question');
+    // A card that moves under a pointer at rest was not pointed at.
+    if (pointer && now !== pointer && card && place.contains(card) && card !== chosen) choose(card);
+    pointer = now;
+  }, options);
+  const hold = () => {
+    for (const card of place.querySelectorAll('.question')) {
+      const top = Math.round(card.getBoundingClientRect().top + window.scrollY);
+      if (card.top !== top) card.hold();
+      card.top = top;
+    }
+  };
+  const sizes = new ResizeObserver(hold);
+  sizes.observe(place);
+  signal.addEventListener('abort', () => sizes.disconnect(), { once: true });
+  const press = (act) => {
+    if (chosen?.isConnected) return act(chosen);
+    const first = place.querySelector('.question');
+    if (!first) return;
+    first.focus();
+    first.hold();
+    announce('Press again to answer this question');
+  };
+  return { hold, keys: [['y', 'Answer yes', () => press((card) => card.yes())], ['n', 'Answer no', () => press((card) => card.no())]] };
+}
+
+/** All of what a tool would get, never folded: one answers for all of it. */
 function wholeInput(input) {
-  if (typeof input === 'object' && input && !Array.isArray(input)) {
-    return h('dl', Object.entries(input).map(([name, value]) => [h('dt', name),
-      h('dd', h('pre.code', typeof value === 'string' ? value : JSON.stringify(value, null, 2)))]));
-  }
-  return folded(input, 'input');
+  const members = typeof input === 'object' && input && !Array.isArray(input) ? Object.entries(input) : [];
+  if (!members.length || members.length > MOST_MEMBERS) return wholeText(input);
+  return h('dl', members.map(([name, value]) => [h('dt', name), h('dd', wholeText(value))]));
+}
+
+function wholeText(value) {
+  const text = typeof value === 'string' ? value : JSON.stringify(value, null, 2);
+  const lines = text.split('\n').length;
+  const isLong = text.length > LONG_TEXT || lines > LONG_LINES;
+  return [isLong && h('p.muted', `${count(text.length)} characters in ${count(lines)} lines, all of them in this box:`),
+    h('pre.code.whole', { tabindex: isLong ? 0 : null }, text)];
 }

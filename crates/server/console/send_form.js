@@ -4,7 +4,7 @@ import { send } from './api.js';
 import { copyButton } from './clipboard.js';
 import { button, fill, h } from './dom.js';
 import { renderParts } from './parts.js';
-import { copyMenu, quoted, sendRequest } from './snippets.js';
+import { copyMenu, sendCommand, sendRequest } from './snippets.js';
 
 /** `where` has the agent, the task or the context when the message is sent; `onTask` gets the task that it belongs to. */
 export function sendForm(where, { examples = [], label, withCommand = false }, onTask) {
@@ -19,7 +19,7 @@ export function sendForm(where, { examples = [], label, withCommand = false }, o
   words.addEventListener('keydown', (event) => {
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) form.requestSubmit();
   });
-  const command = () => `sabir send ${where.agent ? `--agent ${quoted(where.agent)} ` : ''}${quoted(words.value.trim() || examples[0] || 'hello')}`;
+  const command = () => sendCommand(where.agent, words.value.trim() || examples[0] || 'hello');
   const form = h('form.send', { onsubmit: async (event) => {
     event.preventDefault();
     const text = words.value.trim();

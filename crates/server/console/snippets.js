@@ -19,8 +19,13 @@ export const sendRequest = (agent, text) => ({
 
 const LANGUAGES = { curl: asCurl, Python: asPython, JavaScript: asJavaScript };
 
-/** A word of a shell, whatever is in it. */
-export const quoted = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
+/** A word of a shell, whatever is in it; without control characters, which a terminal may obey when it gets them by pasting. */
+export const quoted = (text) => (/^[\w@%+:,./-][\w@%+=:,./-]*$/.test(text) ? text : `'${text.replace(/[\0-\x08\x0b-\x1f\x7f-\x9f]/g, '').replaceAll("'", `'\\''`)}'`);
+
+// Callers and agents choose ids and examples: none of them may become a flag, or the server that is spoken to.
+const isUrl = (text) => /^[a-z][\w+.-]*:\/\//i.test(text);
+export const watchCommand = (id) => `sabir watch ${id.startsWith('-') ? '-- ' : ''}${isUrl(id) ? `${at('').href} ` : ''}${quoted(id)}`;
+export const sendCommand = (agent, text) => `sabir send ${agent ? `--agent=${quoted(agent)} ` : ''}${text.startsWith('-') || isUrl(text) ? '--text=' : ''}${quoted(text)}`;
 
 function asCurl({ url, method, headers, body, isStream }) {
   const lines = [`curl ${isStream ? '-N' : '-s'} ${method === 'GET' ? '' : `-X ${method} `}${quoted(url)}`];
@@ -31,7 +36,7 @@ function asCurl({ url, method, headers, body, isStream }) {
 }
 
 // JSON writes strings as Python and JavaScript do, once everything beyond ASCII is escaped.
-const literal = (text) => JSON.stringify(text).replace(/[^\x20-\x7e]/g, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`);
+const literal = (value) => JSON.stringify(value).replace(/[^\x20-\x7e]/g, (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
 const members = (headers, secret) => [...Object.entries(headers).map(([name, value]) => `    ${literal(name)}: ${literal(value)},`),
   ...(token() ? [`    "Authorization": ${secret},`] : [])];
@@ -40,7 +45,8 @@ function asPython({ url, method, headers, body, isStream }) {
   return [
     `import ${token() ? 'os, ' : ''}urllib.request`, '',
     `request = urllib.request.Request(${literal(url)}, method=${literal(method)}, headers={`, ...members(headers, '"Bearer " + os.environ["SABIR_TOKEN"]'),
-    body ? `}, data=${literal(JSON.stringify(body))}.encode())` : '})',
+    // The text of the body is ASCII too: Python does not encode the two halves of an emoji.
+    body ? `}, data=${literal(literal(body))}.encode())` : '})',
     'with urllib.request.urlopen(request) as response:',
     ...(isStream ? ['    for line in response:', '        if line.startswith(b"data:"):', '            print(line[5:].decode().strip())']
       : ['    print(response.read().decode())']),

@@ -1,6 +1,6 @@
 // One task: its life as a timeline, what is known of it, and what one can do with it.
 
-import { Failure, agentPage, agents, asRow, cancelByNumber, cancelTask, json, lastEvent, listTasks, readTask, taskFacts, taskPage, webhooksOf } from './api.js';
+import { Failure, agentPage, agents, asRow, cancelByNumber, cancelTask, json, lastEvent, readTask, taskFacts, taskPage, tasksWithId, untilAnswered, webhooksOf } from './api.js';
 import { emptyBox, failureBox, showDialog, skeleton } from './boxes.js';
 import { commandLine, copyButton } from './clipboard.js';
 import { announce, button, confirmButton, fill, h, setText } from './dom.js';
@@ -8,9 +8,9 @@ import { ago, bytes, count, firstLine, plural, short, span } from './format.js';
 import { showFrames } from './frames.js';
 import { pageKeys } from './keys.js';
 import { artifactDownload, costOf, costText, renderParts, sizeOf } from './parts.js';
-import { questionCard } from './question.js';
+import { questionCard, watchCards } from './question.js';
 import { sendForm } from './send_form.js';
-import { copyMenu, followRequest } from './snippets.js';
+import { copyMenu, followRequest, watchCommand } from './snippets.js';
 import { badge, isOver, isWaiting, ofA2a } from './state.js';
 import { Timeline } from './timeline.js';
 import { bubble } from './timeline_rows.js';
@@ -52,6 +52,7 @@ export function open({ id, query, main, signal, href, go, title }) {
   const actions = h('div.actions', cancel, button('Raw frames', () => raw(Math.max(1, timeline.total - 9)), { title: 'Frames in every dialect (r)' }),
     copyMenu(() => followRequest(named, 0)));
   const notice = h('div', { role: 'alert' });
+  const wait = h('p.muted', { role: 'status' });
   const facts = h('aside.facts', { 'aria-label': 'Facts' }, skeleton(8));
   const composer = h('section.composer');
   const hooks = {
@@ -59,6 +60,7 @@ export function open({ id, query, main, signal, href, go, title }) {
     goTo: (number) => go(path({ from: number })), artifact: showArtifact, onEvent, onRows,
     // Admin calls know how long a task is; without them the server is asked for an event that cannot be there.
     total: async () => (await taskFacts(id, known.number))?.events ?? lastEvent(named, signal),
+    onWait: (failure) => setText(wait, failure ? `Trying again: ${failure.message}.` : ''),
     onError: (failure) => fill(notice, failureBox(failure, () => go(location.pathname.slice(href('').length) + location.search, true))),
   };
   const timeline = new Timeline(named, signal, hooks);
@@ -69,11 +71,12 @@ export function open({ id, query, main, signal, href, go, title }) {
     event.stopPropagation();
     raw(Number(link.dataset.raw));
   });
-  fill(main, h('header.page.task', h('div', h('a.crumb', { href: href('/tasks') }, 'Tasks'), h('div.line', state, heading), about), actions), notice,
+  fill(main, h('header.page.task', h('div', h('a.crumb', { href: href('/tasks') }, 'Tasks'), h('div.line', state, heading), about), actions), notice, wait,
     h('div.task-grid', h('div', timeline.element, composer), facts));
 
+  const cards = watchCards(timeline.list, signal);
   pageKeys([
-    ['c', 'Cancel this task', () => cancel.hidden || cancel.ask()], ['y', 'Answer yes', () => openCard()?.yes()], ['n', 'Answer no', () => openCard()?.no()],
+    ['c', 'Cancel this task', () => cancel.hidden || cancel.ask()], ...cards.keys,
     ['m', 'Write a message', () => main.querySelector('.question textarea, #message')?.focus()], ['r', 'Raw frames', () => raw(Math.max(1, timeline.total - 9))],
     ['f', 'Follow the end', () => timeline.toEnd()],
     ['x', 'Fold or unfold tool calls', () => {
@@ -83,10 +86,12 @@ export function open({ id, query, main, signal, href, go, title }) {
     }],
   ]);
 
-  const openCard = () => main.querySelector('.question');
   const from = Number(query.get('from')) || undefined;
-  const asked = findTask();
-  const opening = asked.catch((failure) => { if (failure.status === 409) throw failure; }).then((admin) => isHidden || timeline.open(from, admin?.events));
+  const asked = untilAnswered(signal, findTask, hooks.onWait);
+  const opening = asked.catch((failure) => { if (failure.status === 409) throw failure; }).then((admin) => {
+    hooks.onWait(null);
+    return isHidden || timeline.open(from, admin?.events);
+  });
   opening.then(() => {
     if (query.get('raw') && !isHidden) raw(Number(query.get('raw')));
   }, (failure) => {
@@ -122,22 +127,25 @@ export function open({ id, query, main, signal, href, go, title }) {
   }
 
   async function chooseTask() {
-    const { tasks } = await listTasks({ id }).catch(() => ({ tasks: [] }));
+    const tasks = await untilAnswered(signal, () => tasksWithId(id)).catch(() => []);
     if (signal.aborted) return;
-    fill(main, emptyBox('Several tasks have this id', tasks.filter((task) => task.id === id).map((task) => h('p',
+    fill(main, emptyBox('Several tasks have this id', tasks.map((task) => h('p',
       h('a', { href: href(taskPage(task)) }, `${task.number}: ${firstLine(task.message) || short(id)}`), ` of ${task.owner}, agent ${task.agent}, ${task.state}`))));
   }
 
   /** What the admin calls know, then the whole task. */
-  async function read(asked = taskFacts(id, known.number)) {
+  async function read(asked) {
     try {
-      const admin = await asked;
-      if (signal.aborted) return;
-      isFound = true;
-      show(admin ?? {});
-      if (!isHidden && !(admin?.bytes > MOST_BYTES)) await readWhole();
-      if (!known.agent) await findAgent();
-      if (!signal.aborted) showFacts();
+      await untilAnswered(signal, async () => {
+        const admin = await (asked ?? taskFacts(id, known.number));
+        if (signal.aborted) return;
+        isFound = true;
+        show(admin ?? {});
+        if (!isHidden && !(admin?.bytes > MOST_BYTES)) await readWhole();
+        if (!known.agent) await findAgent();
+        if (!signal.aborted) showFacts();
+      }, hooks.onWait);
+      hooks.onWait(null);
     } catch (failure) {
       if (!signal.aborted && ![0, 404, 409].includes(failure.status)) hooks.onError(failure);
     }
@@ -201,11 +209,12 @@ export function open({ id, query, main, signal, href, go, title }) {
       if (isAsked && !row.card) {
         row.card = questionCard(row.message, Object.assign(Object.create(thisTask), { isAuth: row.state === 'auth-required' }), refresh);
         fill(row.body, row.card);
-      } else if (!isAsked && row.card) {
+      } else if (!isAsked && row.card && !row.card.isWritten()) {
         row.card = null;
         row.close();
       }
     });
+    cards.hold();
     showAnswers();
     const unseen = isWaiting(known.state) && timeline.isDetached;
     if (unseen !== (composed === 'unseen')) showComposer();
@@ -286,7 +295,7 @@ export function open({ id, query, main, signal, href, go, title }) {
     others.length > 0 && [h('h2', 'Same context'), h('ul.others', others.slice(0, 6).map((task) => h('li',
       badge(ofA2a(task.status.state)), h('a', { href: href(taskPage(task)), class: 'cut' }, firstLine(asRow(task).message) || short(task.id))))),
     h('a', { href: href(`/tasks?context=${encodeURIComponent(known.context)}`) }, `All tasks of this context (${count(around.total)})`)],
-    h('h2', 'On the command line'), commandLine(`sabir watch ${id}`));
+    h('h2', 'On the command line'), commandLine(watchCommand(id)));
   }
 
   async function loadAround() {

@@ -7,6 +7,7 @@ import { every } from './connection.js';
 import { announce, button, fill, h, setText } from './dom.js';
 import { age, ago, count, firstLine, plural, short, span } from './format.js';
 import { badge, GROUPS, isOver, STATES } from './state.js';
+import { store } from './storage.js';
 
 const SINCE = { '': 'any time', '1h': 'last hour', today: 'today', '7d': 'last 7 days' };
 /** How many pages a look reads for what is new, and how many rows the list keeps. */
@@ -16,7 +17,7 @@ const FILTERS = ['state', 'agent', 'context', 'since', 'id'];
 
 export function open({ query, main, signal, href, go }) {
   const filter = Object.fromEntries(FILTERS.map((name) => [name, query.get(name) ?? '']));
-  localStorage.setItem('sabir.filter', location.search);
+  store('localStorage', 'sabir.filter', location.search);
   const rows = new Map();
   let fresh = new Map();
   /** So much is new that the list begins again. */
@@ -63,6 +64,15 @@ export function open({ query, main, signal, href, go }) {
   async function look() {
     const mine = round;
     const isStart = isFirst;
+    // A whole id opens its task, however many others begin with it. Of several with this id, the page of the task asks which.
+    if (isStart && filter.id) {
+      const exact = await Promise.resolve(taskFacts(filter.id)).catch((failure) => {
+        if (failure.status !== 409) throw failure;
+        return { id: filter.id };
+      });
+      if (signal.aborted) return;
+      if (exact?.id === filter.id) return go(taskPage(exact), true);
+    }
     const seen = [];
     let first;
     let cursor;

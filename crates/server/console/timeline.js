@@ -2,7 +2,7 @@
 // The window opens at the end and follows it. Scrolling up reads older events and drops the newest rows, scrolling down the
 // other way round; the server has all of them under their numbers.
 
-import { follow, readEvents } from './api.js';
+import { follow, readEvents, untilAnswered } from './api.js';
 import { every } from './connection.js';
 import { button, h, setText } from './dom.js';
 import { count } from './format.js';
@@ -23,6 +23,8 @@ export class Timeline {
     this.total = 0;
     this.last = 0;
     this.follows = true;
+    /** Which window this is: what was read for an earlier one has no place in it. */
+    this.generation = 0;
     this.list = h('ol.timeline', { 'aria-label': 'Events' });
     this.older = button('Older events', () => this.loadOlder(), { class: 'edge', hidden: true });
     this.newer = button('Newer events', () => this.loadNewer(), { class: 'edge', hidden: true });
@@ -41,44 +43,53 @@ export class Timeline {
 
   /** Shows the end, or what follows from event number `from`. */
   async open(from, total) {
-    this.total = total ?? await this.hooks.total();
-    if (this.signal.aborted) return;
-    this.maker = new RowMaker(this.hooks);
-    const start = from ? Math.min(from, this.total) - 1 : Math.max(0, this.total - STEP);
+    this.generation += 1;
+    const mine = this.generation;
     this.#setFollows(!from);
+    let known;
+    let start;
+    const events = await this.#read(async () => {
+      known = total ?? await this.hooks.total();
+      start = from ? Math.min(from, known) - 1 : Math.max(0, known - STEP);
+      return readEvents(this.task, start, Math.min(known, start + STEP), this.signal);
+    });
+    if (this.signal.aborted || mine !== this.generation) return;
+    // What was shown stays until there is something else to show.
+    this.#clear();
+    this.total = known;
     // A link to an event stays at it until one scrolls.
     this.isLinked = Boolean(from);
     this.first = start + 1;
     this.last = start;
+    this.#append(events);
     if (from) {
-      this.#append(await readEvents(this.task, start, Math.min(this.total, start + STEP), this.signal));
       this.rows[0]?.node.classList.add('linked');
       this.rows[0]?.node.scrollIntoView({ block: 'start' });
-    } else {
-      this.#append(await readEvents(this.task, start, this.total, this.signal));
-      this.#scrollToEnd();
     }
-    if (this.signal.aborted) return;
     if (this.last >= this.total) this.#attach();
     else this.#detach();
+    if (this.follows) this.#scrollToEnd();
   }
 
   async toEnd() {
     this.#setFollows(true);
-    if (this.isDetached) {
-      this.#clear();
-      await this.open();
+    try {
+      if (this.isDetached) await this.open();
+    } catch (failure) {
+      if (!this.signal.aborted) this.hooks.onError(failure);
     }
-    this.#scrollToEnd();
+    if (this.follows) this.#scrollToEnd();
   }
 
   async loadOlder() {
-    if (this.isLoading || this.first <= 1) return;
+    if (this.isLoading || this.first <= 1 || !this.rows.length) return;
     this.isLoading = true;
+    const mine = this.generation;
     try {
       const upto = this.first - 1;
-      const events = await readEvents(this.task, Math.max(0, upto - STEP), upto, this.signal);
-      if (!events.length || this.signal.aborted) return;
+      const events = await this.#read(() => readEvents(this.task, Math.max(0, upto - STEP), upto, this.signal));
+      // Meanwhile this may be another window, or have lost its first rows: then these events would leave a gap.
+      if (!events.length || this.signal.aborted || mine !== this.generation || upto !== this.first - 1) return;
       const maker = new RowMaker(this.hooks);
       const rows = [];
       for (const event of events) {
@@ -105,9 +116,11 @@ export class Timeline {
   async loadNewer() {
     if (this.isLoading || !this.isDetached) return;
     this.isLoading = true;
+    const mine = this.generation;
     try {
-      const events = await readEvents(this.task, this.last, Math.min(this.total, this.last + STEP), this.signal);
-      if (this.signal.aborted) return;
+      const after = this.last;
+      const events = await this.#read(() => readEvents(this.task, after, Math.min(this.total, after + STEP), this.signal));
+      if (this.signal.aborted || mine !== this.generation || after !== this.last) return;
       this.#append(events);
       this.#trimStart();
       if (this.last >= this.total) this.#attach();
@@ -155,7 +168,6 @@ export class Timeline {
         // Nobody can have read them; they are where the older ones are.
         events = events.slice(-STEP);
         this.#clear();
-        this.maker = new RowMaker(this.hooks);
         this.first = events[0].number;
         this.last = this.first - 1;
       }
@@ -200,9 +212,17 @@ export class Timeline {
     return live.signal;
   }
 
+  /** Another window begins; what is being read for this one comes too late. */
   #clear() {
+    this.generation += 1;
     this.rows = [];
     this.list.replaceChildren();
+    this.maker = new RowMaker(this.hooks);
+  }
+
+  /** Reads when the server is there, and says what it waits for meanwhile. */
+  #read(act) {
+    return untilAnswered(this.signal, act, (failure) => this.hooks.onWait(failure)).finally(() => this.hooks.onWait(null));
   }
 
   #isFull() {

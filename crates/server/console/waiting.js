@@ -6,14 +6,14 @@ import { commandLine } from './clipboard.js';
 import { fill, h } from './dom.js';
 import { firstLine, short } from './format.js';
 import { pageKeys } from './keys.js';
-import { questionCard } from './question.js';
+import { questionCard, watchCards } from './question.js';
 
 export function open({ main, signal, href }) {
   const list = h('div.questions', { 'aria-label': 'Open questions' }, skeleton(3));
   const cards = new Map();
   fill(main, pageHead('Waiting', h('p.sub', 'Agents that need an answer, the oldest question first.')), list);
-  const focused = () => [...cards.values()].find((card) => card.contains(document.activeElement)) ?? (cards.size === 1 ? [...cards.values()][0] : null);
-  pageKeys([['y', 'Answer yes', () => focused()?.yes()], ['n', 'Answer no', () => focused()?.no()]]);
+  const { hold, keys } = watchCards(list, signal);
+  pageKeys(keys);
   refresh(2000, signal, list, load);
 
   async function load() {
@@ -34,10 +34,12 @@ export function open({ main, signal, href }) {
       card.remove();
     }
     if (!cards.size) {
-      if (!list.querySelector('.empty')) fill(list, emptyBox('Nobody waits', h('p', 'Questions of agents appear here by themselves. Try one: ', commandLine('sabir send --async ask Which day?'))));
+      if (!list.querySelector('.empty')) fill(list, emptyBox('Nobody waits', h('p', 'Questions of agents appear here by themselves. Try one: ', commandLine("sabir send --async 'ask Which day?'"))));
     } else {
       list.querySelectorAll('.empty, .skeletons').forEach((box) => box.remove());
       for (const card of cards.values()) if (!card.isConnected) list.append(card);
+      // Where one card takes the place of another, no size changes.
+      hold();
     }
   }
 

@@ -50,6 +50,7 @@ const FILES: &[(&str, &str)] = files![
     "send_form.js"
     "snippets.js"
     "state.js"
+    "storage.js"
     "style.css"
     "system.js"
     "task.js"
@@ -197,7 +198,7 @@ mod tests {
     /// What a browser loads, all pages together.
     const MOST_BYTES: usize = 60_000;
     /// The same before compression.
-    const MOST_WRITTEN: usize = 155_000;
+    const MOST_WRITTEN: usize = 165_000;
 
     #[test]
     fn what_a_browser_loads_is_small() {

@@ -1,12 +1,12 @@
 """Who sees what: tokens, and what a page may do."""
 
 import hashlib
-import time
+import re
 import urllib.request
 
 from playwright.sync_api import expect
 
-from stage import until_answered
+from stage import settle, until
 
 BOSS, ALICE = 'sabir_boss-0123456789abcdef0123456789', 'sabir_alice-0123456789abcdef012345678'
 BOB = 'sabir_bob-0123456789abcdef01234567890'
@@ -21,11 +21,7 @@ def _settings():
 
 
 def _log_in(page, token):
-    """Not before every call has been refused: a late refusal would open the dialog again."""
-    field = page.locator('dialog.login input')
-    expect(field).to_be_visible()
-    until_answered(page)
-    field.fill(token)
+    page.locator('dialog.login input').fill(token)
     page.keyboard.press('Enter')
 
 
@@ -47,6 +43,67 @@ def a_token_is_asked_for_and_kept_for_the_session_only(stage):
     other = page.context.new_page()
     other.goto(server.url + '/console')
     expect(other.locator('dialog.login input')).to_be_visible()
+
+
+def a_refusal_that_comes_after_the_login_asks_for_nothing(stage):
+    server = stage.server(settings=_settings())
+    server.token = BOSS
+    task = server.send('hello')['id']
+    page = stage.page(server, '/console/system')
+    expect(page.locator('dialog.login')).to_be_visible()
+    late = []
+    page.route('**/admin/v1/tasks?*', lambda route: route.continue_() if route.request.headers.get('authorization') else late.append(route))
+    page.goto(server.url + '/console/tasks')
+    until(page, lambda: late, 'a call without a token')
+    _log_in(page, BOSS)
+    row = page.locator(f'[data-task="{task}"]')
+    expect(row).to_be_visible()
+    for route in late:
+        route.continue_()
+    until(page, lambda: not any(route.request in page.unanswered for route in late), 'the late refusals')
+    settle(page)
+    expect(page.locator('dialog.login')).to_have_count(0)
+    # The page goes on looking.
+    newer = server.send('hello again')['id']
+    expect(page.locator(f'[data-task="{newer}"]')).to_be_visible()
+    # A token that is refused later is asked for.
+    page.evaluate("sessionStorage.setItem('sabir.token', 'wrong')")
+    expect(page.locator('dialog.login')).to_contain_text('does not take this token')
+
+
+def the_console_works_where_storage_is_forbidden(stage):
+    server = stage.server(settings=_settings())
+    server.token = BOSS
+    task = server.send('hello')['id']
+    page = stage.page(server)
+    page.add_init_script(FORBIDDEN)
+    page.goto(server.url + '/console')
+    _log_in(page, BOSS)
+    page.locator(f'[data-task="{task}"]').click()
+    expect(page.get_by_text('echo: hello').first).to_be_visible()
+    page.get_by_role('button', name='Theme').click()
+    expect(page.locator('html')).to_have_attribute('data-theme', re.compile('dark|light'))
+    page.get_by_role('button', name='Log out').click()
+    expect(page.locator('dialog.login')).to_be_visible()
+
+
+FORBIDDEN = '''for (const area of ['localStorage', 'sessionStorage']) {
+    Object.defineProperty(window, area, { get() { throw new DOMException('Access is denied for this document.', 'SecurityError'); } });
+}'''
+
+
+def the_number_of_questions_goes_with_the_login(stage):
+    server = stage.server(settings=_settings())
+    server.token = BOSS
+    server.send('ask Which day?')
+    page = stage.page(server)
+    _log_in(page, BOSS)
+    badge = page.locator('#nav [data-count="waiting"]')
+    expect(badge).to_have_text('1')
+    page.get_by_role('button', name='Log out').click()
+    expect(page.locator('dialog.login')).to_be_visible()
+    expect(badge).to_have_text('')
+    expect(page).to_have_title(re.compile('^Tasks'))
 
 
 def a_caller_who_is_no_admin_sees_its_own_tasks(stage):
@@ -85,10 +142,7 @@ def a_page_of_another_origin_cannot_frame_it(stage):
         '''(url) => { const frame = document.createElement('iframe'); frame.src = url; document.body.append(frame); }''', server.url + '/console'
     )
     # The policies of both pages refuse it; what the browser says of that is expected.
-    deadline = time.monotonic() + 10
-    while not stage.complaints and time.monotonic() < deadline:
-        page.wait_for_timeout(50)
-    page.wait_for_timeout(500)
+    until(page, lambda: stage.complaints, 'the frame is refused')
     framed = [frame.url for frame in page.frames if frame.url.startswith(server.url)]
     stage.complaints.clear()
     assert not framed, framed
@@ -97,12 +151,10 @@ def a_page_of_another_origin_cannot_frame_it(stage):
 def agents_of_another_login_are_not_kept(stage):
     server = stage.server(settings=_settings().replace('"run", "read"', '"run:demo", "read:demo"'))
     page = stage.page(server, '/console/agents')
-    page.locator('dialog.login input').fill(BOSS)
-    page.keyboard.press('Enter')
+    _log_in(page, BOSS)
     expect(page.locator('[data-agent="asks"]')).to_be_visible()
     page.get_by_role('button', name='Log out').click()
-    page.locator('dialog.login input').fill(ALICE)
-    page.keyboard.press('Enter')
+    _log_in(page, ALICE)
     expect(page.locator('#main')).to_contain_text('demo')
     expect(page.locator('#main')).to_contain_text('admin')
 
@@ -119,8 +171,7 @@ def tasks_of_the_same_id_are_told_apart(stage):
     numbers = {row['owner']: row['number'] for row in server.call('/admin/v1/tasks')['tasks'] if row['id'] == '3'}
     assert len(numbers) == 2, numbers
     page = stage.page(server)
-    page.locator('dialog.login input').fill(BOSS)
-    page.keyboard.press('Enter')
+    _log_in(page, BOSS)
     rows = page.locator('[data-task="3"]')
     expect(rows).to_have_count(2)
     row = rows.filter(has_text='of alice')
@@ -141,6 +192,50 @@ def tasks_of_the_same_id_are_told_apart(stage):
     expect(facts).to_contain_text('token:bob')
     page.goto(f'{server.url}/console/tasks/{other}')
     expect(facts).to_contain_text('token:alice')
+
+
+def a_delivery_names_its_task_whoever_has_others_with_its_id(stage):
+    server = stage.server(settings='[push]\nallow_hosts = ["127.0.0.1"]\n' + _settings() + _token('bob', BOB, '["run", "read"]'))
+    for token, name in ((ALICE, 'alice'), (BOB, 'bob')):
+        server.token = token
+        call = _own('3', f'ask of {name}?')
+        call['params']['pushNotification'] = {'url': f'http://127.0.0.1:9/{name}'}
+        server.call('/', call, version='0.1')
+    page = stage.page(server, '/console/deliveries')
+    _log_in(page, BOSS)
+    for name in ('bob', 'alice'):
+        page.goto(f'{server.url}/console/deliveries')
+        receiver = page.locator(f'[data-receiver$="/{name}"]')
+        receiver.locator('summary').click()
+        receiver.get_by_role('link', name='3', exact=True).click()
+        expect(page.get_by_label('Facts')).to_contain_text(f'token:{name}')
+
+
+def a_whole_id_is_found_among_many_that_begin_with_it(stage):
+    server = stage.server(settings=_settings() + _token('bob', BOB, '["run", "read"]'))
+    server.token = ALICE
+    for task in ('build', 'twice'):
+        server.call('/', _own(task, f'{task} of alice'), version='0.1')
+    server.token = BOB
+    server.call('/', _own('twice', 'twice of bob'), version='0.1')
+    for number in range(60):
+        for task in ('build', 'twice'):
+            server.call('/', _own(f'{task}-{number}', 'another'), version='0.1')
+    page = stage.page(server)
+    _log_in(page, BOSS)
+    search = page.get_by_label('Search by task id')
+    search.fill('build')
+    page.keyboard.press('Enter')
+    expect(page.get_by_label('Facts')).to_contain_text('token:alice')
+    expect(page.get_by_role('heading', level=1)).to_have_text('build of alice')
+    page.goto(f'{server.url}/console/tasks?id=twice')
+    expect(page.get_by_role('heading', name='Several tasks have this id')).to_be_visible()
+    expect(page.get_by_role('link', name='twice of alice')).to_be_visible()
+    page.get_by_role('link', name='twice of bob').click()
+    expect(page.get_by_label('Facts')).to_contain_text('token:bob')
+    # A part of an id lists what begins so.
+    page.goto(f'{server.url}/console/tasks?id=twice-')
+    expect(page.locator('[data-task="twice-59"]')).to_be_visible()
 
 
 def _own(task, text):

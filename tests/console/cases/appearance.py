@@ -4,7 +4,7 @@ import re
 
 from playwright.sync_api import expect
 
-from stage import go_to, settle
+from stage import settle, wait_for
 
 
 def _brightness(page, property):
@@ -91,20 +91,39 @@ def nothing_moves_where_that_is_unwanted(stage):
     assert not moving, moving
 
 
-def pictures_and_rows_do_not_jump_while_loading(stage):
+def nothing_jumps_while_a_page_is_loading(stage):
+    """Every shift counts: nobody has touched the page, whether it was opened by its address or by a link."""
     server = stage.server()
     for number in range(30):
         server.send(f'number {number}')
-    page = stage.page(server, '/console/system')
-    page.evaluate(
-        '''() => { window.shift = 0; new PerformanceObserver((list) => {
-            for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.shift += entry.value; }).observe({ type: 'layout-shift', buffered: true }); }'''
-    )
-    go_to(page, 't', page.get_by_role('heading', name='Tasks', level=1))
-    expect(page.locator('[data-task]')).to_have_count(30)
-    settle(page)
-    shift = page.evaluate('window.shift')
-    assert shift < 0.1, shift
+    asked = server.send('please remove it', agent='asks')['id']
+    done = server.send('hello')['id']
+    for path in ('tasks', f'tasks/{asked}', f'tasks/{done}', 'waiting', 'agents', 'agents/demo', 'deliveries', 'system'):
+        page = stage.page(server, '/console/agents/asks')
+        page.add_init_script(SHIFTS)
+        page.goto(f'{server.url}/console/{path}')
+        settle(page)
+        shift = page.evaluate('window.shift')
+        assert shift < 0.1, f'{path}: {shift}'
+        page.goto(f'{server.url}/console/agents/asks')
+        settle(page)
+        # A link of the page, followed without an input of a person, which would excuse shifts.
+        page.evaluate(FOLLOW, f'/console/{path}')
+        wait_for(page, 'path => location.pathname === path && document.querySelector("#main h1, #main h2")', f'/console/{path}')
+        settle(page)
+        shift = page.evaluate('window.shift')
+        assert shift < 0.1, f'{path} by a link: {shift}'
+
+
+SHIFTS = '''window.shift = 0; new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) window.shift += entry.value; }).observe({ type: 'layout-shift', buffered: true });'''
+FOLLOW = '''path => {
+    const link = Object.assign(document.createElement('a'), { href: path });
+    document.getElementById('announcer').append(link);
+    window.shift = 0;
+    link.click();
+    link.remove();
+}'''
 
 
 def a_task_prints_without_navigation_and_buttons(stage):

@@ -1,8 +1,11 @@
 """Everything by keys."""
 
+import json
+import re
+
 from playwright.sync_api import expect
 
-from stage import go_to, settle
+from stage import go_to, ready, settle, wait_for
 
 
 def pages_are_reached_by_keys(stage):
@@ -44,7 +47,7 @@ def a_permission_is_given_by_a_key(stage):
     server = stage.server()
     task = server.send('please remove it', agent='asks')['id']
     page = stage.page(server, f'/console/tasks/{task}')
-    expect(page.locator('.question')).to_be_visible()
+    ready(page.locator('.question'))
     page.keyboard.press('y')
     server.until(task, 'COMPLETED')
 
@@ -53,7 +56,7 @@ def a_permission_is_refused_by_a_key(stage):
     server = stage.server()
     task = server.send('please remove it', agent='asks')['id']
     page = stage.page(server, '/console/waiting')
-    expect(page.locator('.question')).to_be_visible()
+    ready(page.locator('.question'))
     page.keyboard.press('n')
     server.until(task, 'COMPLETED')
     assert 'not allowed' in str(server.task(task)['artifacts'])
@@ -96,22 +99,75 @@ def a_key_that_is_held_answers_once(stage):
     server = stage.server()
     task = server.send('please remove it', agent='asks')['id']
     page = stage.page(server, f'/console/tasks/{task}')
-    card = page.locator('.question')
-    expect(card).to_be_visible()
+    ready(page.locator('.question'))
     sent = []
-
-    def slowly(route):
-        sent.append(route.request.post_data)
-        page.wait_for_timeout(500)
-        route.continue_()
-
-    page.route('**/message:send', slowly)
+    page.route('**/message:send', lambda route: sent.append(route))
     for _ in range(4):
         page.keyboard.down('y')
     page.keyboard.up('y')
     # Pressed again while the answer is under way.
     page.keyboard.press('y')
     page.keyboard.press('n')
+    wait_for(page, '() => document.querySelector(".question.busy")')
+    sent[0].continue_()
     expect(page.get_by_label('Facts')).to_contain_text('completed')
-    page.wait_for_timeout(500)
-    assert len(sent) == 1, sent
+    expect(page.locator('.question')).to_have_count(0)
+    assert len(sent) == 1, [route.request.post_data for route in sent]
+
+
+def keys_answer_only_the_question_in_focus(stage):
+    """On the page of a task and on that of all questions: the first key shows which one it is."""
+    server = stage.server()
+    for path in ('tasks', 'waiting'):
+        task = server.send('please remove it', agent='asks')['id']
+        page = stage.page(server, f'/console/tasks/{task}' if path == 'tasks' else '/console/waiting')
+        card = page.locator('.question')
+        expect(card.locator('.controls')).not_to_have_attribute('aria-disabled', 'true')
+        page.keyboard.press('y')
+        expect(card).to_be_focused()
+        assert server.task(task)['status']['state'] == 'TASK_STATE_INPUT_REQUIRED', path
+        ready(card)
+        page.keyboard.press('y')
+        server.until(task, 'COMPLETED')
+
+
+def keys_answer_the_question_that_was_pointed_at(stage):
+    server = stage.server()
+    tasks = [server.send('please remove it', agent='asks')['id'] for _ in range(2)]
+    page = stage.page(server, '/console/waiting')
+    cards = page.locator('.question')
+    expect(cards).to_have_count(2)
+    cards.nth(0).focus()
+    box = cards.nth(1).bounding_box()
+    page.mouse.move(box['x'] + 30, box['y'] + 20)
+    page.mouse.move(box['x'] + 40, box['y'] + 20)
+    expect(cards.nth(1)).to_have_class(re.compile('chosen'))
+    expect(cards.nth(1).locator('.controls')).not_to_have_attribute('aria-disabled', 'true')
+    page.keyboard.press('y')
+    server.until(tasks[1], 'COMPLETED')
+    assert server.task(tasks[0])['status']['state'] == 'TASK_STATE_INPUT_REQUIRED'
+
+
+def a_key_answers_for_this_time_only(stage):
+    """An answer that holds for ever is never what a plain yes or no means, wherever it stands among the choices."""
+    for_ever = [{'id': f'{kind}-ever', 'name': f'Always {kind}', 'kind': f'{kind}_always'} for kind in ('allow', 'reject')]
+    server = stage.server()
+    page = stage.page(server, '/console/system')
+
+    def with_more_choices(route):
+        answer = route.fetch()
+        route.fulfill(response=answer, body=answer.text().replace('"choices":[', f'"choices":{json.dumps(for_ever)[:-1]},'))
+
+    page.route('**/tasks?status=*', with_more_choices)
+    for key, choice in (('y', 'allow'), ('n', 'reject')):
+        task = server.send('please remove it', agent='asks')['id']
+        page.goto(f'{server.url}/console/waiting')
+        card = page.locator('.question')
+        expect(card.get_by_role('group', name='Answers').get_by_role('button')).to_have_count(4)
+        expect(card.locator('.primary')).to_have_text('Allow')
+        ready(card)
+        with page.expect_request('**/message:send') as sending:
+            page.keyboard.press(key)
+        data = sending.value.post_data_json['message']['parts'][0]['data']
+        assert data['optionId'] == choice and data['questionId'], data
+        server.until(task, 'COMPLETED')

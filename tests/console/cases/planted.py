@@ -1,11 +1,13 @@
 """Script in every field that an agent or a caller can write. Nothing of it may run, load or be clickable as script."""
 
 import base64
+import json
+import re
 from urllib.parse import quote
 
 from playwright.sync_api import expect
 
-from stage import settle
+from stage import ready, settle
 
 SCRIPT = '<img src=x onerror="window.owned=1"><script>window.owned=1</script><svg onload="window.owned=1">'
 MARKDOWN = (
@@ -13,7 +15,8 @@ MARKDOWN = (
     '![p](https://example.com/pixel.png) <https://example.com/a> [data](data:text/html,<script>window.owned=1</script>)\n\n'
     f'`{SCRIPT}`\n\n```html\n{SCRIPT}\n```\n\n| a | b |\n|---|---|\n| {SCRIPT} | x |\n\n# {SCRIPT}\n\n> {SCRIPT}\n\n- {SCRIPT}\n'
 )
-SAID = {'text': MARKDOWN, 'title': SCRIPT, 'input': {SCRIPT: SCRIPT, 'list': [SCRIPT]}}
+OPTIONS = [{'optionId': 'allow', 'name': SCRIPT, 'kind': 'allow_once'}, {'optionId': SCRIPT, 'name': f'No {SCRIPT}', 'kind': 'reject_once'}]
+SAID = {'text': MARKDOWN, 'title': SCRIPT, 'input': {SCRIPT: SCRIPT, 'list': [SCRIPT]}, 'result': SCRIPT, 'options': OPTIONS}
 SETTINGS = '[push]\nallow_hosts = ["127.0.0.1"]\n'
 # Opens everything that is folded, and says how much that is.
 UNFOLD = '() => [...document.querySelectorAll("details:not([open])")].map((details) => { details.open = true; }).length'
@@ -44,11 +47,74 @@ def script_in_every_field_stays_text(stage):
     _check(page, 'frames')
 
 
+def script_in_names_of_answers_and_results_of_tools_stays_text(stage):
+    server = stage.server(said=SAID)
+    task = server.send('please', agent='asks')['id']
+    page = stage.page(server, f'/console/tasks/{task}')
+    allow = page.locator('.question .primary')
+    expect(allow).to_have_text(SCRIPT)
+    expect(page.locator('.question dt').first).to_have_text(SCRIPT)
+    allow.click()
+    server.until(task, 'COMPLETED')
+    tool = page.locator('.event.tool')
+    expect(tool).to_contain_text('completed')
+    settle(page)
+    page.evaluate(UNFOLD)
+    # What it was given, and what it gave.
+    expect(tool.locator('pre').first).to_contain_text('window.owned=1')
+    expect(tool.locator('pre').last).to_have_text(SCRIPT)
+    _check(page, 'a tool and its result')
+
+
+def script_in_names_of_artifacts_and_in_cards_stays_text(stage):
+    """No agent of this server writes them, so they are planted on the way."""
+    server = stage.server()
+    task = server.send('file')['id']
+    page = stage.page(server)
+
+    def named(route):
+        answer = route.fetch()
+        planted = json.dumps(SCRIPT)
+        text = re.sub(r'"(artifact":|artifacts":\[)\{', lambda found: f'{found[0]}"description":{planted},', answer.text())
+        route.fulfill(response=answer, body=re.sub(r'"name":"[^"]*"', lambda _: f'"name":{planted}', text))
+
+    page.route(re.compile(f'^{server.url}/tasks/{task}(:subscribe)?$'), named)
+    page.goto(f'{server.url}/console/tasks/{task}')
+    expect(page.locator('.event.artifact .name').first).to_have_text(SCRIPT)
+    page.locator('.facts .artifacts button', has_text='window.owned').first.click()
+    expect(page.get_by_role('dialog').locator('h2')).to_have_text(SCRIPT)
+    _check(page, 'an artifact')
+
+    def planted(value):
+        if isinstance(value, str):
+            return SCRIPT
+        if isinstance(value, list):
+            return [planted(one) for one in value]
+        return {name: planted(one) for name, one in value.items()} if isinstance(value, dict) else value
+
+    def carded(route):
+        answer = route.fetch()
+        card = planted(answer.json())
+        card['documentationUrl'] = card['iconUrl'] = 'javascript:window.owned=1'
+        card['provider'] = {'organization': SCRIPT, 'url': 'javascript:window.owned=1'}
+        card['skills'] = [{name: SCRIPT for name in ('id', 'name', 'description')} | {'tags': [SCRIPT], 'examples': [SCRIPT]}]
+        route.fulfill(response=answer, json=card)
+
+    page.route('**/agent-card.json', carded)
+    for path in ('agents', 'agents/demo', 'system'):
+        page.goto(f'{server.url}/console/{path}')
+        if path != 'system':
+            expect(page.locator('#main')).to_contain_text('window.owned=1')
+        settle(page)
+        page.evaluate(UNFOLD)
+        _check(page, f'a card on {path}')
+
+
 def markdown_links_are_safe_and_lead_out(stage):
     server = stage.server(said={**SAID, 'text': '[a](https://example.com/a) [m](mailto:a@example.com) [f](file:///etc/passwd)'})
     task = server.send('please', agent='asks')['id']
     page = stage.page(server, f'/console/tasks/{task}')
-    expect(page.locator('.question')).to_be_visible()
+    ready(page.locator('.question'))
     page.keyboard.press('y')
     link = page.get_by_role('link', name='a', exact=True).first
     expect(link).to_have_attribute('href', 'https://example.com/a')

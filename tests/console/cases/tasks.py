@@ -99,6 +99,25 @@ def older_tasks_are_loaded_on_demand(stage):
     expect(page.locator('[data-task]')).to_have_count(120)
 
 
+def new_tasks_wait_while_one_reads_further_down(stage):
+    server = stage.server()
+    for number in range(40):
+        server.send(f'number {number}')
+    page = stage.page(server, height=400)
+    expect(page.locator('[data-task]')).to_have_count(40)
+    page.evaluate('window.scrollTo(0, 600)')
+    before = page.locator('[data-task]').nth(20).bounding_box()
+    for expected in ('1 new task', '2 new tasks'):
+        newest = server.send('news')['id']
+        expect(page.locator('.newer')).to_have_text(expected)
+    expect(page.locator('[data-task]')).to_have_count(40)
+    assert page.locator('[data-task]').nth(20).bounding_box() == before
+    page.locator('.newer').click()
+    expect(page.locator('[data-task]')).to_have_count(42)
+    expect(page.locator('.newer')).to_be_hidden()
+    assert page.locator('[data-task]').first.get_attribute('data-task') == newest
+
+
 def a_burst_of_new_tasks_is_shown_whole(stage):
     """More of them between two looks than a page has, while the newest one was known before."""
     rows = [_row(number) for number in range(1, 61)]
