@@ -17,8 +17,8 @@ const SAMPLES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(5);
 /// How far the clock may go astray while it is looked at.
 const LARGEST_STEP: Duration = Duration::from_millis(100);
-/// timedatectl may have to wait for its service.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// timedatectl may have to wait for its service, and a busy machine starts programs late. A third of what `--timeout` is by default.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 const REMEDY: &str = "switch on time synchronization, for instance with `timedatectl set-ntp true` or chrony";
 

@@ -14,6 +14,10 @@ use super::finding::{Area, Finding};
 const AREA: Area = Area::Server;
 /// A limit that is used to this share is told of.
 const NEARLY: f64 = 0.9;
+/// As many deliveries as the server shows at once.
+const PAGE: usize = 1000;
+/// How many deliveries of a state are looked at.
+const MOST_DELIVERIES: usize = 10 * PAGE;
 
 pub fn check(subject: &Subject) -> Vec<Finding> {
     let store = &subject.loaded.config.store;
@@ -106,16 +110,17 @@ fn limits(system: &Value) -> Vec<Finding> {
 async fn webhooks(client: &AdminClient) -> Vec<Finding> {
     let area = Area::Webhooks;
     let mut findings = Vec::new();
-    let Ok(given_up) = client.call("GET", "deliveries?state=given-up&limit=1000").await else { return findings };
-    for (receiver, number) in by_receiver(&given_up, |_| true) {
+    let Some(given_up) = Deliveries::read(client, "given-up", |_| true).await else { return findings };
+    for (receiver, number) in given_up.numbers() {
         findings.push(Finding::warning(
             area,
             format!("{number} deliveries to {receiver} were given up"),
             "see why with `sabir push list --state given-up`; send them again with `sabir push retry ID`",
         ));
     }
-    let Ok(pending) = client.call("GET", "deliveries?state=pending&limit=1000").await else { return findings };
-    for (receiver, number) in by_receiver(&pending, |delivery| delivery["attempts"].as_u64() > Some(1)) {
+    let has_failed_again = |delivery: &Value| delivery["attempts"].as_u64() > Some(1);
+    let Some(pending) = Deliveries::read(client, "pending", has_failed_again).await else { return findings };
+    for (receiver, number) in pending.numbers() {
         findings.push(Finding::warning(
             area,
             format!("{number} deliveries to {receiver} have failed more than once, and are tried again"),
@@ -123,20 +128,58 @@ async fn webhooks(client: &AdminClient) -> Vec<Finding> {
         ));
     }
     if findings.is_empty() {
-        findings.push(Finding::ok(area, "no delivery fails or was given up"));
+        let what = match pending.is_complete {
+            true => "no delivery fails or was given up".to_owned(),
+            false => format!("none was given up, and none of the first {MOST_DELIVERIES} that are pending fails"),
+        };
+        findings.push(Finding::ok(area, what));
     }
     findings
 }
 
-/// How many of these deliveries go to each receiver: scheme, host and port. Paths and queries may hold secrets.
-fn by_receiver(page: &Value, is_counted: impl Fn(&Value) -> bool) -> BTreeMap<String, usize> {
-    let deliveries = page["deliveries"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let mut receivers = BTreeMap::new();
-    for delivery in deliveries.iter().filter(|delivery| is_counted(delivery)) {
-        let url = delivery["url"].as_str().unwrap_or_default();
-        *receivers.entry(origin(url)).or_default() += 1;
+/// How many deliveries go to each receiver: scheme, host and port. Paths and queries may hold secrets.
+#[derive(Default)]
+struct Deliveries {
+    by_receiver: BTreeMap<String, usize>,
+    /// Whether all were read: there may be millions.
+    is_complete: bool,
+}
+
+impl Deliveries {
+    /// Reads those of a state, page by page. `None`: the server does not show them.
+    async fn read(client: &AdminClient, state: &str, is_counted: impl Fn(&Value) -> bool) -> Option<Self> {
+        let mut deliveries = Self::default();
+        let mut after = 0;
+        for _ in 0..MOST_DELIVERIES / PAGE {
+            let below = format!("deliveries?state={state}&limit={PAGE}&after={after}");
+            let page = client.call("GET", &below).await.ok()?;
+            deliveries.count(&page, &is_counted);
+            match page["after"].as_u64() {
+                Some(last) => after = last,
+                None => {
+                    deliveries.is_complete = true;
+                    break;
+                }
+            }
+        }
+        Some(deliveries)
     }
-    receivers
+
+    fn count(&mut self, page: &Value, is_counted: impl Fn(&Value) -> bool) {
+        let deliveries = page["deliveries"].as_array().map(Vec::as_slice).unwrap_or_default();
+        for delivery in deliveries.iter().filter(|delivery| is_counted(delivery)) {
+            let url = delivery["url"].as_str().unwrap_or_default();
+            *self.by_receiver.entry(origin(url)).or_default() += 1;
+        }
+    }
+
+    /// Each receiver, and how many as a person is told.
+    fn numbers(&self) -> impl Iterator<Item = (&str, String)> {
+        self.by_receiver.iter().map(|(receiver, number)| match self.is_complete {
+            true => (receiver.as_str(), number.to_string()),
+            false => (receiver.as_str(), format!("{number} or more")),
+        })
+    }
 }
 
 fn origin(url: &str) -> String {
@@ -159,9 +202,56 @@ mod tests {
             {"url": "https://a.example/other", "attempts": 1},
             {"url": "http://b.example:8080/", "attempts": 9},
         ]});
-        let found = by_receiver(&page, |delivery| delivery["attempts"].as_u64() > Some(1));
+        let mut found = Deliveries::default();
+        found.count(&page, |delivery| delivery["attempts"].as_u64() > Some(1));
         let expected = [("http://b.example:8080".to_owned(), 1), ("https://a.example".to_owned(), 1)];
-        assert_eq!(found, BTreeMap::from(expected));
+        assert_eq!(found.by_receiver, BTreeMap::from(expected));
+    }
+
+    /// A server that has so many deliveries of each state, which have failed so often.
+    async fn server_with(given_up: usize, pending: usize, attempts: u64) -> AdminClient {
+        let answer = move |uri: axum::http::Uri| async move {
+            let query = uri.query().unwrap_or_default();
+            let value = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)).unwrap_or_default();
+            let all = if value("state=") == "given-up" { given_up } else { pending };
+            let (after, limit): (usize, usize) = (value("after=").parse().unwrap(), value("limit=").parse().unwrap());
+            let shown = limit.min(all - after);
+            let delivery = json!({"url": "http://hook.example/x", "attempts": attempts});
+            let mut page = json!({"deliveries": vec![delivery; shown]});
+            if shown == limit {
+                page["after"] = (after + shown).into();
+            }
+            page.to_string()
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let routes = axum::Router::new().route("/admin/v1/deliveries", axum::routing::get(answer));
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        AdminClient::of(LocalServer { url, roots: sabir_outbound::Roots::default() }, None).unwrap()
+    }
+
+    #[tokio::test]
+    async fn deliveries_are_counted_beyond_one_page() {
+        for (given_up, pending, attempts, expected) in [
+            (0, 0, 5, vec!["no delivery fails or was given up"]),
+            (0, 2500, 1, vec!["no delivery fails or was given up"]),
+            (0, 20_000, 1, vec!["none was given up, and none of the first 10000 that are pending fails"]),
+            (1000, 0, 5, vec!["1000 deliveries to http://hook.example were given up"]),
+            (
+                2345,
+                1001,
+                2,
+                vec![
+                    "2345 deliveries to http://hook.example were given up",
+                    "1001 deliveries to http://hook.example have failed more than once, and are tried again",
+                ],
+            ),
+            (25_000, 0, 2, vec!["10000 or more deliveries to http://hook.example were given up"]),
+        ] {
+            let client = server_with(given_up, pending, attempts).await;
+            let found: Vec<String> = webhooks(&client).await.into_iter().map(|finding| finding.what).collect();
+            assert_eq!(found, expected, "{given_up} and {pending}");
+        }
     }
 
     #[test]

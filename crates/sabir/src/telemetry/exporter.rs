@@ -29,6 +29,8 @@ const USER_AGENT: &str = concat!("sabir/", env!("CARGO_PKG_VERSION"));
 pub(super) struct Exporter {
     client: Client,
     endpoint: String,
+    /// For the log.
+    shown_endpoint: String,
     headers: HeaderMap,
     timeout: Duration,
     batches: BatchSettings,
@@ -68,6 +70,7 @@ impl Exporter {
         }
         let limits = Limits { connect_timeout: settings.timeout, idle_per_host: 1, ..Limits::default() };
         let guard = Guard::new(policy, Arc::new(SystemResolver::default()));
+        let shown_endpoint = settings.shown_endpoint();
         let mut headers = settings.headers;
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
         headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
@@ -75,6 +78,7 @@ impl Exporter {
         Ok(Self {
             client: Client::new(Arc::new(guard), limits, roots),
             endpoint: settings.endpoint,
+            shown_endpoint,
             headers,
             timeout: settings.timeout,
             batches: settings.batches,
@@ -187,7 +191,7 @@ impl Exporter {
         match &mut self.trouble {
             None => {
                 tracing::warn!(
-                    endpoint = self.endpoint,
+                    endpoint = self.shown_endpoint,
                     reason,
                     spans = count,
                     "the collector takes no spans; they are lost"

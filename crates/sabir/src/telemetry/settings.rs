@@ -47,6 +47,11 @@ impl Default for BatchSettings {
 }
 
 impl TraceSettings {
+    /// The endpoint for the log, without what may be a secret: user name, password, query and fragment.
+    pub(super) fn shown_endpoint(&self) -> String {
+        without_secrets(&self.endpoint)
+    }
+
     /// `None`: nothing says where spans should go. The warnings are about variables that were ignored.
     pub(super) fn read(variables: &[(OsString, OsString)], node: Option<&str>) -> (Option<Self>, Vec<String>) {
         let mut reader = Reader { variables, warnings: Vec::new() };
@@ -222,6 +227,23 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// A URL without user name, password, query and fragment. It may be malformed: where it is not clear what belongs to a
+/// password, the host is left out too.
+fn without_secrets(url: &str) -> String {
+    const LEFT_OUT: &str = "...";
+    let (scheme, rest) = url.find("://").map_or(("", url), |place| url.split_at(place + "://".len()));
+    let is_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.:/".contains(&byte);
+    let scheme = if scheme.bytes().all(is_scheme) { scheme } else { LEFT_OUT };
+    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let (user_info, host) = authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
+    // A password with one of `/?#` that is not percent-encoded.
+    if user_info.is_none() && path.contains('@') {
+        return format!("{scheme}{LEFT_OUT}");
+    }
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    format!("{scheme}{host}{path}")
+}
+
 /// `name=value,name=value`, with percent-encoded values. `None` in place of a value: there is none, or it is not well encoded.
 fn pairs(text: &str) -> impl Iterator<Item = (&str, Option<String>)> {
     text.split(',').map(str::trim).filter(|pair| !pair.is_empty()).map(|pair| match pair.split_once('=') {
@@ -277,6 +299,30 @@ mod tests {
             let (settings, warnings) = read(variables);
             assert_eq!(settings.map(|settings| settings.endpoint).as_deref(), expected, "{variables:?}");
             assert_eq!(warnings, [""; 0], "{variables:?}");
+        }
+    }
+
+    #[test]
+    fn an_endpoint_is_shown_without_its_secrets() {
+        for (endpoint, expected) in [
+            ("https://collector.example:4318/v1/traces", "https://collector.example:4318/v1/traces"),
+            ("https://user:geheim@collector.example/v1/traces", "https://collector.example/v1/traces"),
+            ("https://geheim@collector.example", "https://collector.example"),
+            ("https://user:geheim@geheim@collector.example/a", "https://collector.example/a"),
+            ("https://collector.example/v1/traces?key=geheim#geheim", "https://collector.example/v1/traces"),
+            ("https://collector.example?key=geheim/v1/traces", "https://collector.example"),
+            ("https://collector.example#geheim/v1/traces", "https://collector.example"),
+            // No URL, or not a clear one.
+            ("https://user:ge/heim@collector.example/v1/traces", "https://..."),
+            ("https://user:ge?heim@collector.example/v1/traces", "https://..."),
+            ("https://user:ge#heim@collector.example/v1/traces", "https://..."),
+            ("https:/user:geheim@collector.example/v1/traces", "..."),
+            ("user:geheim@collector.example:4318/v1/traces", "collector.example:4318/v1/traces"),
+            ("user:geheim@x://collector.example", "...collector.example"),
+            ("collector.example:4318", "collector.example:4318"),
+            ("", ""),
+        ] {
+            assert_eq!(without_secrets(endpoint), expected, "{endpoint}");
         }
     }
 

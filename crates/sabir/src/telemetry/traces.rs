@@ -37,7 +37,7 @@ impl Traces {
         let settings = settings?;
         let queue = Arc::new(SpanQueue::new(&settings.batches));
         let tracer = Arc::new(Tracer { sampler: settings.sampler, queue: queue.clone() });
-        let endpoint = settings.endpoint.clone();
+        let endpoint = settings.shown_endpoint();
         let exporter = match Exporter::new(settings, queue) {
             Ok(exporter) => exporter,
             Err(error) => {

@@ -4,15 +4,17 @@
 //! parsers.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sabir_testkit::http::{Http, HttpReply};
+use sabir_testkit::postgres::{Postgres, StopMode, report_skipped};
 use sabir_testkit::process::{SabirOptions, SabirProcess};
 use serde_json::{Value, json};
 
 use crate::SABIR;
-use crate::cluster::fixture::ClusterFixture;
+use crate::cluster::fixture::{ClusterFixture, DEMO};
 use crate::program_fixture::ProgramFixture;
 use crate::server_fixture::{ServerFixture, v1_message, v03_message};
 use crate::webhook_receiver::WebhookReceiver;
@@ -65,6 +67,20 @@ fn until_moved(server: &SabirProcess, before: &MetricsPage, name: &str, fits: im
             return;
         }
         assert!(began.elapsed() < LIMIT, "{name} was {first} and is {}", now.value(name));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The first page on which a figure has this value.
+#[track_caller]
+fn page_when(server: &SabirProcess, name: &str, expected: f64) -> MetricsPage {
+    let began = Instant::now();
+    loop {
+        let page = MetricsPage::of(server);
+        if page.value(name) == expected {
+            return page;
+        }
+        assert!(began.elapsed() < LIMIT, "{name} is {}", page.value(name));
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -196,6 +212,25 @@ fn streams_count_what_they_replay() {
 }
 
 #[test]
+fn a_stream_that_has_fallen_behind_counts_what_it_reads_from_the_store() {
+    // More than the buffers of a connection take, so the server cannot send it all to a client that does not read.
+    const EVENTS: usize = 40_000;
+    let fixture = ServerFixture::new();
+    let server = &fixture.server;
+    let text = format!("stream {EVENTS} 0");
+    let body = json!({"jsonrpc": "2.0", "id": "r", "method": "message/stream", "params": v03_message(&text)});
+    let mut slow = fixture.open("/a2a/jsonrpc", &[], &body);
+    slow.next_frame().unwrap().expect("the task comes first");
+    until_moved(server, &MetricsPage::of(server), "sabir_tasks{agent=\"demo\",state=\"completed\"}", |_, now| {
+        now == 1.0
+    });
+    assert!(slow.rest().unwrap().len() > EVENTS);
+    let replayed = MetricsPage::of(server).value("sabir_replayed_events_total");
+    println!("{replayed} of {EVENTS} events came from the store");
+    assert!(replayed > 0.0 && replayed <= EVENTS as f64, "{replayed}");
+}
+
+#[test]
 fn commits_calls_connections_and_memory_move() {
     let fixture = ServerFixture::new();
     let server = &fixture.server;
@@ -224,7 +259,8 @@ fn commits_calls_connections_and_memory_move() {
     let commits = MetricsPage::of(server);
     assert!(commits.value("sabir_store_commit_group_sum") >= commits.value("sabir_store_commit_group_count"));
 
-    let before = MetricsPage::of(server);
+    // Those of earlier requests are closed, and only that of the scrape is left.
+    let before = page_when(server, "sabir_connections", 1.0);
     let connections: Vec<Http> = (0..3).map(|_| server.http()).collect();
     until_grown_by(server, &before, "sabir_connections", 3.0);
     until_moved(server, &before, "process_open_fds", |first, now| now >= first + 3.0);
@@ -494,4 +530,49 @@ fn the_first_internal_error_moves_a_counter_that_was_there_before() {
     // It can still be read, and takes nothing.
     assert_eq!(MetricsPage::of(&server).value("sabir_store_up"), 1.0);
     assert_eq!(server.http().exchange("GET", "/readyz", &[], b"").unwrap().status, 503);
+}
+
+/// Figures that are read from the store.
+const OF_STORE: [&str; 3] = ["sabir_store_bytes", "sabir_webhooks_pending", "sabir_webhook_oldest_seconds"];
+
+#[test]
+fn a_store_that_cannot_be_read_is_down_and_its_figures_are_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = SabirOptions::new(SABIR, folder.path()).start();
+    server.rpc("SendMessage", v1_message("hello"));
+    page_when(&server, "sabir_store_up", 1.0);
+    for name in ["sabir.db", "sabir.db-wal"] {
+        let file = folder.path().join(name);
+        let length = std::fs::metadata(&file).unwrap().len() as usize;
+        // The same file, since the server has it open.
+        std::fs::OpenOptions::new().write(true).open(&file).unwrap().write_all(&vec![0xee; length]).unwrap();
+    }
+    // Reads come from memory until something is written.
+    server.rpc("SendMessage", v1_message("hello"));
+    check_store_is_missing(&page_when(&server, "sabir_store_up", 0.0));
+}
+
+#[test]
+fn a_postgres_that_is_away_is_down_until_it_is_back() {
+    let Some(mut postgres) = Postgres::start() else { return report_skipped(1) };
+    let mut cluster = ClusterFixture::on(&postgres.fresh_database(), 1, DEMO);
+    let server = cluster.nodes[0].take().unwrap();
+    let page = page_when(&server, "sabir_store_up", 1.0);
+    assert!(OF_STORE.iter().chain(&OF_NODES).all(|name| page.families.iter().any(|family| family == name)));
+    postgres.stop(StopMode::Immediate);
+    check_store_is_missing(&page_when(&server, "sabir_store_up", 0.0));
+    postgres.start_again();
+    let page = page_when(&server, "sabir_store_up", 1.0);
+    assert!(OF_STORE.iter().all(|name| page.samples.contains_key(*name)));
+    server.kill();
+    postgres.stop(StopMode::Fast);
+}
+
+/// The figure itself is there, as the alert on it needs, and so are those of the server.
+#[track_caller]
+fn check_store_is_missing(page: &MetricsPage) {
+    assert_eq!(page.samples.get("sabir_store_up"), Some(&0.0));
+    let of_store = OF_STORE.iter().chain(&OF_NODES).filter(|name| page.families.iter().any(|family| family == *name));
+    assert_eq!(of_store.copied().collect::<Vec<_>>(), [""; 0]);
+    assert!(page.samples.contains_key("sabir_run_slots{agent=\"demo\"}"), "{:?}", page.samples);
 }

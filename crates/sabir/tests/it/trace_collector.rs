@@ -14,7 +14,7 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message;
 use sabir_testkit::process::SabirOptions;
 
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(60);
 
 pub struct TraceCollector {
     pub address: SocketAddr,
