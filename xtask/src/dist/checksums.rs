@@ -1,4 +1,4 @@
-//! `SHA256SUMS`, for `sha256sum --check`.
+//! `SHA256SUMS`, for `sha256sum --check`. Its folder is known by it as one that `cargo xtask dist` has made.
 
 use std::fs;
 use std::path::Path;
@@ -8,11 +8,13 @@ use anyhow::Result;
 
 use crate::command;
 
+pub const FILE: &str = "SHA256SUMS";
+
 pub fn write(folder: &Path) -> Result<()> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        if entry.file_type()?.is_file() {
+        if entry.file_type()?.is_file() && entry.file_name() != FILE {
             names.push(entry.file_name());
         }
     }
@@ -21,5 +23,5 @@ pub fn write(folder: &Path) -> Result<()> {
         return Ok(());
     }
     let sums = command::output(Command::new("sha256sum").args(&names).current_dir(folder))?;
-    Ok(fs::write(folder.join("SHA256SUMS"), format!("{sums}\n"))?)
+    Ok(fs::write(folder.join(FILE), format!("{sums}\n"))?)
 }

@@ -12,6 +12,7 @@ mod contents;
 mod debian;
 mod image;
 mod licences;
+mod out_folder;
 mod sbom;
 
 use std::fs;
@@ -27,7 +28,8 @@ pub use binary::missing_packages;
 
 pub const HELP: &str = "\
   cargo xtask dist            the files of a release in target/dist: archive, Debian package, files of the image, SBOM, checksums;
-                              --profile NAME instead of `release`, --out DIR, --only archive, deb or image (may be repeated)
+                              --profile NAME instead of `release`, --out DIR (new, empty or of an
+                              earlier run), --only archive, deb or image (may be repeated)
 ";
 
 /// What is made, and how.
@@ -95,13 +97,13 @@ const ARCHITECTURES: [Architecture; 2] =
 
 /// Makes the files, and says where they are.
 pub fn run(workspace: &Workspace, options: &DistOptions) -> Result<()> {
+    // Before the build, which takes minutes.
+    out_folder::check(&options.out)?;
     let architecture = this_architecture()?;
     let target = target();
     let version = version(workspace)?;
     let binary = binary::build(workspace, &target, &options.profile)?;
-    // What an earlier run made has other checksums.
-    let _ = fs::remove_dir_all(&options.out);
-    fs::create_dir_all(&options.out).with_context(|| format!("cannot make {}", options.out.display()))?;
+    out_folder::replace(&options.out)?;
     let time = time(workspace)?;
     let root = workspace.root.clone();
     let release = Release { version, target, architecture, time, binary, root, out: options.out.clone() };
