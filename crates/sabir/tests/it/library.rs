@@ -1,6 +1,6 @@
 //! The library, as programs use it: the examples run as they are, and what a program does wrong is told by type.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use sabir::testing::{Script, TestServer};
 use sabir::{Server, ServerError};
 use sabir_testkit::http::{Http, HttpReply};
+use sabir_testkit::postgres::free_port;
 use serde_json::{Value, json};
 
 use crate::SABIR;
@@ -20,17 +21,18 @@ struct Example {
 }
 
 impl Example {
-    /// Examples lie beside the program. A run of one test alone has not built them.
+    /// Examples lie beside the program. A run of one test alone has not built them; with the features of the whole workspace, they
+    /// are the same that `cargo test --workspace` has built.
     fn start(name: &str) -> Self {
         let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--package", "sabir", "--example", name]);
+        build.args(["build", "--quiet", "--workspace", "--example", name]);
         assert!(build.current_dir(env!("CARGO_MANIFEST_DIR")).status().unwrap().success(), "{name} does not compile");
         let program = Path::new(SABIR).parent().unwrap().join("examples").join(name);
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
         let child = Command::new(&program).arg(address.to_string()).stdout(Stdio::null()).spawn();
         let child = child.unwrap_or_else(|error| panic!("{}: {error}", program.display()));
         let example = Self { child, address };
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while Http::connect(address).is_err() {
             assert!(Instant::now() < deadline, "{name} does not listen");
             std::thread::sleep(Duration::from_millis(20));

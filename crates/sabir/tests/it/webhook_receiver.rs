@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::net::TcpSocket;
 
 /// Longer than any wait between two attempts of these tests.
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(60);
 
 pub struct WebhookReceiver {
     pub address: SocketAddr,

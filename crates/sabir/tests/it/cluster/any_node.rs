@@ -1,7 +1,5 @@
 //! Whatever a caller wants of a task, any node does it.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::fixture::{ClusterFixture, id_of, message, numbered, request};
@@ -88,13 +86,19 @@ fn a_question_is_answered_through_another_node() {
 #[test]
 fn a_message_to_a_working_task_is_its_next_turn() {
     let Some(cluster) = ClusterFixture::demo(2) else { return };
-    // The message comes while that works.
-    let id = cluster.working(0, "slow 5 first", Value::Null);
-    let done = cluster.send(1, "second", json!({"message": {"taskId": id}}));
-    assert_eq!((id_of(&done), done["status"]["state"].as_str()), (id, Some("TASK_STATE_COMPLETED")));
-    let texts: Vec<&str> =
-        done["history"].as_array().unwrap().iter().map(|m| m["parts"][0]["text"].as_str().unwrap()).collect();
-    assert_eq!(texts, ["slow 5 first", "second"]);
+    // The message comes while that works. On a busy machine, the task may be over by then.
+    let next_turn = |words: &str| {
+        let id = cluster.working(0, words, Value::Null);
+        let answer = cluster.rpc(1, "SendMessage", message("second", json!({"message": {"taskId": id}})));
+        if answer["error"]["code"] == -32004 {
+            return None;
+        }
+        let done = answer["result"]["task"].clone();
+        assert_eq!((done["id"].as_str(), done["status"]["state"].as_str()), (Some(&*id), Some("TASK_STATE_COMPLETED")));
+        assert_eq!(texts(&done), [words, "second"]);
+        Some(done)
+    };
+    let done = ["slow 5 first", "slow 30 first"].into_iter().find_map(next_turn).expect("it came in time");
     let artifacts = done["artifacts"].to_string();
     assert!(artifacts.contains("first") && artifacts.contains("echo: second"), "{artifacts}");
 }
@@ -238,7 +242,7 @@ fn a_webhook_is_delivered_once_and_in_order() {
         deliveries.extend(receiver.until(|request| request.body.contains("TASK_STATE_COMPLETED")));
         assert!(deliveries.last().unwrap().body.contains(&id));
     }
-    std::thread::sleep(Duration::from_millis(500));
+    cluster.until_row("nothing is due any more", "SELECT count(*) FROM webhooks WHERE due IS NOT NULL", "0");
     deliveries.extend(receiver.rest());
     let states: Vec<&str> = deliveries
         .iter()

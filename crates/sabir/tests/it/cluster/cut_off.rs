@@ -12,24 +12,19 @@ use std::time::Duration;
 use sabir_testkit::postgres::Postgres;
 use serde_json::Value;
 
-use super::fixture::{ClusterFixture, LIMIT, SHORT_GRACE, numbered, until};
-use super::programs::{ProgramRuns, now};
+use super::fixture::{ClusterFixture, LIMIT, numbered, until};
+use super::programs::ProgramRuns;
 
-/// The lease of a node with `SHORT_GRACE`: 0.8 of its grace time.
-const LEASE: Duration = Duration::from_millis(2400);
-/// How late a busy machine may stop a program.
-const LATE: Duration = Duration::from_millis(500);
+/// How long the successor runs before a test looks: a program that still ran beside it would have recorded that.
+const OVERLAP: Duration = Duration::from_secs(1);
 
 #[test]
 fn the_program_of_a_node_that_is_cut_off_does_not_run_beside_its_successor() {
     let Some(fixture) = CutOffFixture::start() else { return };
     let CutOffFixture { cluster, runs, proxy, task, first } = &fixture;
     let mut live = cluster.subscribe(1, task, Some(0));
-    live.give_up_after(LIMIT);
-    let cut = now();
     proxy.cut();
     let second = fixture.until_second_run();
-    assert!(runs.last(*first) < cut + LEASE + LATE, "it ran {:?} after the cut", runs.last(*first).checked_sub(cut));
     until("it says that it takes no work", || cluster.node(0).get("/readyz").status == 503);
     runs.assert_none_overlap();
 
@@ -41,6 +36,7 @@ fn the_program_of_a_node_that_is_cut_off_does_not_run_beside_its_successor() {
     runs.end();
     cluster.until_state(1, task, "TASK_STATE_COMPLETED");
     assert_eq!(runs.programs(), [*first, second]);
+    live.give_up_after(LIMIT);
     let frames: Vec<(u64, String)> = live.rest().unwrap().into_iter().map(numbered).collect();
     let numbers: Vec<u64> = frames.iter().map(|(number, _)| *number).collect();
     assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
@@ -91,7 +87,7 @@ impl CutOffFixture {
     fn start() -> Option<Self> {
         let runs = ProgramRuns::new("record");
         let toml = format!("[server]\ngrace = \"3s\"\n{}", runs.toml());
-        let mut cluster = ClusterFixture::with_cluster(0, &toml, SHORT_GRACE)?;
+        let mut cluster = ClusterFixture::with(0, &toml)?;
         let proxy = Proxy::start(Postgres::shared()?.address());
         let mut options = cluster.options("n0");
         let database = cluster.url.rsplit('/').next().unwrap();
@@ -106,7 +102,7 @@ impl CutOffFixture {
     /// Waits until the other node runs the program, and a while longer. Its process id.
     fn until_second_run(&self) -> u32 {
         let second = self.runs.until_runs(2);
-        thread::sleep(LATE);
+        thread::sleep(OVERLAP);
         second
     }
 

@@ -27,17 +27,14 @@ pub const DEMO: &str = "[[agent]]\nid = \"demo\"\nkind = \"demo\"\n";
 /// For what happens at all, however busy the machine is.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-/// Lines of the section `cluster` for tests that kill a node. With a shorter grace time, a busy machine would also take live nodes
-/// for dead.
-pub const SHORT_GRACE: &str = "beat = \"500ms\"\ngrace = \"3s\"";
-
 impl ClusterFixture {
     /// Nodes with the demo agent, on the Postgres that all tests of this process share. `None`: there is no Postgres here.
     pub fn demo(nodes: usize) -> Option<Self> {
         Self::with(nodes, DEMO)
     }
 
-    /// Nodes with this configuration.
+    /// Nodes with this configuration. With a grace time shorter than the usual one, a busy machine would also take live nodes for
+    /// dead.
     pub fn with(nodes: usize, toml: &str) -> Option<Self> {
         Self::with_cluster(nodes, toml, "")
     }
@@ -129,13 +126,13 @@ impl ClusterFixture {
         answer["result"]["status"]["state"].as_str().unwrap_or_default().to_owned()
     }
 
-    pub fn until_state(&self, node: usize, task: &str, state: &str) -> Duration {
+    pub fn until_state(&self, node: usize, task: &str, state: &str) {
         let began = Instant::now();
         let mut last = String::new();
         while began.elapsed() < LIMIT {
             last = self.state(node, task);
             if last == state {
-                return began.elapsed();
+                return;
             }
             std::thread::sleep(Duration::from_millis(20));
         }

@@ -3,7 +3,7 @@
 use sabir_testkit::postgres::{PgBouncer, Postgres, report_skipped};
 use serde_json::{Value, json};
 
-use super::fixture::{ClusterFixture, DEMO, SHORT_GRACE, id_of, numbered, status_text};
+use super::fixture::{ClusterFixture, DEMO, id_of, numbered, status_text};
 
 #[test]
 fn nodes_behind_a_pooler_work_together() {
@@ -11,7 +11,7 @@ fn nodes_behind_a_pooler_work_together() {
     let Some(bouncer) = PgBouncer::start(postgres) else { return report_skipped(1) };
     let direct_url = postgres.fresh_database();
     let url = bouncer.url_of(direct_url.rsplit('/').next().unwrap());
-    let mut cluster = ClusterFixture::on_with(&url, 3, DEMO, SHORT_GRACE);
+    let mut cluster = ClusterFixture::on(&url, 3, DEMO);
     for node in 0..3 {
         let ready = &cluster.node(node).ready;
         assert_eq!(ready["notifications"], "polling: a pooler is between", "{ready}");

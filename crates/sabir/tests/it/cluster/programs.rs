@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -159,9 +159,4 @@ impl ProgramRuns {
             assert!(end < begin, "{} ran {:?} beside {}", pair[0], end - begin, pair[1]);
         }
     }
-}
-
-/// The time since the epoch, as programs record it.
-pub(super) fn now() -> Duration {
-    SystemTime::UNIX_EPOCH.elapsed().unwrap()
 }

@@ -4,12 +4,12 @@
 use sabir_testkit::{grpc, sse};
 use serde_json::{Value, json};
 
-use super::fixture::{ClusterFixture, DEMO, LIMIT, SHORT_GRACE, message, numbered, request};
+use super::fixture::{ClusterFixture, DEMO, LIMIT, message, numbered, request};
 
 /// The task of the killed node runs a second time elsewhere, so the stream goes on for long.
 fn requeueing() -> Option<ClusterFixture> {
     let toml = format!("[recovery]\nrunning = \"requeue\"\n{DEMO}");
-    ClusterFixture::with_cluster(3, &toml, SHORT_GRACE)
+    ClusterFixture::with(3, &toml)
 }
 
 /// It ends when it is canceled.

@@ -1,14 +1,13 @@
 //! What becomes of the work of a node that dies, freezes, stops in order or cannot reach the database.
 
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use sabir_testkit::postgres::{Postgres, StopMode, report_skipped};
 use serde_json::{Value, json};
 
 use super::fixture::{ClusterFixture, LIMIT, id_of, numbered, status_text, until};
-
-/// The default grace time is 6 s, and a node looks for dead ones every 3 s or more often. Twice that, for a busy machine.
-const TAKEOVER: Duration = Duration::from_secs(20);
+use crate::SABIR;
 
 #[test]
 fn the_work_of_a_killed_node_is_taken_over() {
@@ -23,8 +22,7 @@ fn the_work_of_a_killed_node_is_taken_over() {
     assert_eq!(cluster.state(1, &queued), "TASK_STATE_SUBMITTED");
     let mut live = cluster.subscribe(1, &running, Some(0));
     cluster.kill(0);
-    let took = cluster.until_state(1, &running, "TASK_STATE_FAILED");
-    assert!(took < TAKEOVER, "{took:?}");
+    cluster.until_state(1, &running, "TASK_STATE_FAILED");
     cluster.until_state(2, &other, "TASK_STATE_FAILED");
     cluster.until_state(2, &queued, "TASK_STATE_COMPLETED");
     let task = cluster.rpc(2, "GetTask", json!({"id": running}))["result"].clone();
@@ -53,9 +51,7 @@ fn a_message_is_not_lost_when_its_sender_takes_the_task_over() {
     cluster.node(0).signal("STOP");
     // Forwarded to the frozen node, and then the sender has the task itself.
     let to = json!({"message": {"taskId": running, "contextId": "c1"}, "configuration": {"returnImmediately": true}});
-    let began = Instant::now();
-    let task = cluster.send(1, "second", to);
-    assert!(began.elapsed() < TAKEOVER + Duration::from_secs(2), "{:?}: {task}", began.elapsed());
+    cluster.send(1, "second", to);
     cluster.until_works_again(1, &running);
     // The history of a canceled task also has the messages that still waited for their turn.
     cluster.cancel(1, &running);
@@ -141,8 +137,7 @@ fn a_frozen_node_writes_nothing_when_it_wakes_up() {
     let Some(cluster) = ClusterFixture::demo(2) else { return };
     let id = cluster.working(0, "stream 10000 20", Value::Null);
     cluster.node(0).signal("STOP");
-    let took = cluster.until_state(1, &id, "TASK_STATE_FAILED");
-    assert!(took < TAKEOVER, "{took:?}");
+    cluster.until_state(1, &id, "TASK_STATE_FAILED");
     let before = cluster.events(1, &id, 0);
     cluster.node(0).signal("CONT");
     let begun_again = "SELECT count(*) FROM nodes WHERE name = 'n0' AND ended IS NULL";
@@ -192,4 +187,89 @@ fn readers_find_new_events_when_hints_are_lost() {
     frames.extend(reader.rest().unwrap().into_iter().map(numbered));
     assert_eq!(frames, cluster.events(0, &id, 0));
     postgres.stop(StopMode::Fast);
+}
+
+/// With the usual beat (2 s) and grace time (6 s). It prints how long the takeover took, from the last beat of the killed node to the
+/// last status of a task.
+#[test]
+fn all_tasks_of_a_killed_node_are_taken_over_soon() {
+    const TASKS: usize = 200;
+    /// How many are sent at the same time.
+    const SENDERS: usize = 10;
+    let toml = format!("[[agent]]\nid = \"demo\"\nkind = \"demo\"\nmax_concurrent = {TASKS}\n");
+    let Some(mut cluster) = ClusterFixture::with(3, &toml) else { return };
+    let later = json!({"configuration": {"returnImmediately": true}});
+    let ids: Vec<String> = std::thread::scope(|scope| {
+        let (cluster, later) = (&cluster, &later);
+        let send = move |_| id_of(&cluster.send(0, "slow 600", later.clone()));
+        let senders: Vec<_> =
+            (0..SENDERS).map(|_| scope.spawn(move || (0..TASKS / SENDERS).map(send).collect::<Vec<_>>())).collect();
+        senders.into_iter().flat_map(|sender| sender.join().unwrap()).collect()
+    });
+    assert_eq!(ids.len(), TASKS);
+    until("all work", || cluster.total(1, "TASK_STATE_WORKING") == TASKS as u64);
+    let killed = cluster.execute("SELECT now()");
+    cluster.kill(0);
+    until("all have failed", || cluster.total(1, "TASK_STATE_FAILED") == TASKS as u64);
+    for (number, id) in ids.iter().enumerate() {
+        let task = cluster.rpc(1 + number % 2, "GetTask", json!({"id": id}))["result"].clone();
+        assert!(status_text(&task).contains("node n0 was lost"), "{task}");
+    }
+    let seconds_from = |start: &str| -> f64 {
+        let sql = format!(
+            "SELECT extract(epoch FROM to_timestamp(max(tasks.time) / 1000.0) - {start})::float8 FROM tasks,
+                (SELECT beat, ended FROM nodes WHERE name = 'n0' AND is_dead) AS lost GROUP BY beat, ended"
+        );
+        cluster.execute(&sql).parse().unwrap()
+    };
+    let (beat, kill) = (seconds_from("lost.beat"), seconds_from(&format!("timestamptz '{killed}'")));
+    let declared_dead = seconds_from("lost.ended");
+    println!(
+        "{TASKS} tasks were taken over {beat:.2} s after the last beat, {kill:.2} s after the kill and {declared_dead:.2} s after \
+         their node was declared dead"
+    );
+    // When the grace time is over, other nodes notice it at one of their next beats.
+    const GRACE: f64 = 6.0;
+    assert!(beat < GRACE + 10.0, "{beat} s after the last beat");
+    assert!(declared_dead < 10.0, "{declared_dead} s after the node was declared dead");
+}
+
+#[test]
+fn the_command_line_shows_all_nodes_and_which_one_is_dead() {
+    let Some(mut cluster) = ClusterFixture::demo(3) else { return };
+    let running = cluster.working(0, "slow 600 never", Value::Null);
+    let nodes = |cluster: &ClusterFixture| -> Value {
+        let url = format!("http://{}", cluster.node(1).address);
+        let output = Command::new(SABIR).args(["nodes", &url]).env_clear().output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    // Name, state, whether it was asked, and how many tasks work there.
+    let rows = |shown: &Value| -> Vec<(String, String, bool, u64)> {
+        assert_eq!(shown["shared"], true, "{shown}");
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let row = |node: &Value| {
+            let working = node["working"].as_u64().unwrap();
+            (text(&node["name"]), text(&node["state"]), node["this"] == true, working)
+        };
+        shown["nodes"].as_array().unwrap_or_else(|| panic!("{shown}")).iter().map(row).collect()
+    };
+    let row = |name: &str, state: &str, working: u64| (name.to_owned(), state.to_owned(), name == "n1", working);
+    until("all are alive", || {
+        rows(&nodes(&cluster)) == [row("n0", "alive", 1), row("n1", "alive", 0), row("n2", "alive", 0)]
+    });
+    let shown = nodes(&cluster);
+    for node in shown["nodes"].as_array().unwrap() {
+        assert_eq!((&node["version"], &node["grace"]), (&json!(env!("CARGO_PKG_VERSION")), &json!(6.0)), "{shown}");
+        assert!(node["up"].as_f64() >= node["last_beat"].as_f64(), "{shown}");
+    }
+    cluster.kill(0);
+    until("the killed one is dead", || {
+        rows(&nodes(&cluster)) == [row("n0", "dead", 0), row("n1", "alive", 0), row("n2", "alive", 0)]
+    });
+    cluster.until_state(1, &running, "TASK_STATE_FAILED");
+    cluster.start(0);
+    until("it is back", || {
+        rows(&nodes(&cluster)) == [row("n0", "alive", 0), row("n1", "alive", 0), row("n2", "alive", 0)]
+    });
 }

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::fixture::{ClusterFixture, SHORT_GRACE, id_of};
+use super::fixture::{ClusterFixture, id_of};
 use crate::webhook_receiver::{ClosedReceiver, ReceivedRequest, WebhookReceiver};
 
 const TOML: &str = "[push]\nallow_hosts = [\"127.0.0.1\"]\n[[agent]]\nid = \"demo\"\nkind = \"demo\"\n";
 
 #[test]
 fn webhooks_of_a_killed_node_are_delivered_by_another() {
-    let Some(mut cluster) = ClusterFixture::with_cluster(2, TOML, SHORT_GRACE) else { return };
+    let Some(mut cluster) = ClusterFixture::with(2, TOML) else { return };
     let receiver = ClosedReceiver::new();
     let with_hook = json!({"taskPushNotificationConfig": {"url": receiver.url("/hook")}, "returnImmediately": true});
     // One task is over before the node dies, the other one ends on the other node.

@@ -6,15 +6,14 @@ use std::collections::BTreeSet;
 use sabir_testkit::postgres::Postgres;
 use serde_json::{Value, json};
 
-use super::fixture::{ClusterFixture, DEMO, SHORT_GRACE, id_of, until};
+use super::fixture::{ClusterFixture, DEMO, id_of, until};
 
 const TASKS: usize = 80;
 
 #[test]
 fn all_writers_of_a_node_write_and_keep_the_order_of_a_task() {
-    let settings = format!("writers = 4\n{SHORT_GRACE}");
     let toml = format!("[recovery]\nrunning = \"requeue\"\n{DEMO}");
-    let Some(mut cluster) = ClusterFixture::with_cluster(2, &toml, &settings) else { return };
+    let Some(mut cluster) = ClusterFixture::with_cluster(2, &toml, "writers = 4") else { return };
     let later = json!({"configuration": {"returnImmediately": true}});
     let send = |number: usize| {
         let words = if number.is_multiple_of(2) { "stream 30 2" } else { "hello" };
