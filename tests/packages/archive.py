@@ -39,7 +39,7 @@ def contents(args, folder):
     assert owners == {'0/0'}, owners
     assert len(times) == 1, times
     assert order == sorted(order), 'not sorted'
-    unpacked = _unpack(args, folder)
+    unpacked = unpack(args, folder)
     for name in EXPECTED:
         assert (unpacked / name).is_file(), f'{name} is missing'
     # One page of the manual for each command that the binary has.
@@ -77,7 +77,7 @@ def serves(args, folder):
     (root.folder / 'etc').mkdir(parents=True)
     (root.folder / 'tmp').mkdir()
     binary = root.folder / 'sabir'
-    run('cp', _unpack(args, folder) / 'sabir', binary)
+    run('cp', unpack(args, folder) / 'sabir', binary)
     (root.folder / 'etc/hosts').write_text('127.0.0.1 localhost\n')
     (root.folder / 'sabir.toml').write_text(CONFIGURATION)
     store = {'SABIR_STORE': 'sqlite:/tmp/sabir.db'}
@@ -125,7 +125,7 @@ def _archive(args):
     return found[0]
 
 
-def _unpack(args, folder):
+def unpack(args, folder):
     archive = _archive(args)
     run('tar', '--extract', '--file', archive, '--directory', folder)
     return folder / archive.name.removesuffix('.tar.gz')

@@ -28,6 +28,10 @@ class Podman:
         """The output of podman."""
         return run(*self.words(*words), cwd=self.folder, **options)
 
+    def told(self, *words):
+        """What a command prints that only looks. On a busy machine podman loses the output of a short one now and then."""
+        return wait_for(f'an output of {words[-3:]}', lambda: self(*words))
+
     def words(self, *words):
         places = ['--root', self.folder / 'storage', '--runroot', self.folder / 'run', '--tmpdir', self.folder / 'tmp']
         return ['podman', *places, '--cgroup-manager=cgroupfs', '--events-backend=none', *self.runtime, *words]
@@ -72,7 +76,7 @@ class Podman:
             self('rm', '--force', '--time', '1', name, code=None)
 
     def inspect(self, image):
-        return json.loads(self('inspect', '--type', 'image', image))[0]
+        return json.loads(self.told('inspect', '--type', 'image', image))[0]
 
 
 # A network of its own, with nothing but loopback. The limits are podman's defaults elsewhere; raising them needs rights that
@@ -101,19 +105,19 @@ def small(args, folder):
         with podman.serving('first', 'localhost/sabir', *HARD, *CREDENTIALS, *volume):
             send = podman('exec', '--env', f'SABIR_TOKEN={TOKEN}', 'first', 'sabir', 'send', '--format', 'text', 'hello')
             assert 'echo: hello' in send, send
-            health = podman('exec', 'first', 'sabir', 'health')
+            health = podman.told('exec', 'first', 'sabir', 'health')
             assert health == '{"status":"ready"}\n', health
             # A call without the token.
             refused = podman('exec', 'first', 'sabir', 'send', 'hello', code=None)
             assert 'echo' not in refused and 'token' in refused.lower(), refused
-            process = podman('inspect', '--format', '{{.State.Pid}}', 'first').strip()
+            process = podman.told('inspect', '--format', '{{.State.Pid}}', 'first').strip()
             status = pathlib.Path(f'/proc/{process}/status').read_text()
             for line in ('Uid:\t1000\t1000', 'CapEff:\t0000000000000000', 'NoNewPrivs:\t1'):
                 assert line in status, status
             podman('stop', '--time', '20', 'first')
-            assert podman('inspect', '--format', '{{.State.ExitCode}}', 'first').strip() == '0'
+            assert podman.told('inspect', '--format', '{{.State.ExitCode}}', 'first').strip() == '0'
         with podman.serving('second', 'localhost/sabir', *HARD, *CREDENTIALS, *volume):
-            listed = podman('exec', '--env', f'SABIR_TOKEN={TOKEN}', 'second', 'sabir', 'list', '--format', 'json')
+            listed = podman.told('exec', '--env', f'SABIR_TOKEN={TOKEN}', 'second', 'sabir', 'list', '--format', 'json')
             assert json.loads(listed.splitlines()[-1])['id'], listed
             podman('exec', 'second', 'sabir', 'health', 'http://127.0.0.1:1', code=1)
 

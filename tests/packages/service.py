@@ -13,6 +13,8 @@ BOOT = ('--systemd=always', '--privileged', '--network=none', '--ulimit', 'nofil
 # refuses them under a newer one; so this is the newer one. The word lets it start on a machine with the first cgroups.
 DEBIAN = ('trixie', ('bubblewrap',))
 INIT = ('/sbin/init', 'SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1')
+# What systemd says when the machine does not let it start.
+GAVE_UP = ('Freezing execution', 'Exiting PID 1')
 CONFIG = ('--config', '/etc/sabir/sabir.toml')
 
 
@@ -39,10 +41,19 @@ def life(args, folder):
         def main_process():
             return int(inside('systemctl', 'show', '--property=MainPID', '--value', 'sabir'))
 
+        def has_booted():
+            if re.match('running|degraded', inside('systemctl', 'is-system-running', code=None)):
+                return True
+            console = podman('logs', 'machine', code=None)
+            if any(words in console for words in GAVE_UP):
+                raise Skipped(f'systemd does not start in a container here: {console[-300:]}')
+            return False
+
         try:
-            wait_for('systemd', lambda: re.match('running|degraded', inside('systemctl', 'is-system-running', code=None)), 60)
-        except AssertionError:
-            raise Skipped(f'systemd does not start in a container here: {podman("logs", "machine", code=None)[-300:]}')
+            wait_for('systemd', has_booted, 180)
+        except AssertionError as error:
+            state = inside('systemctl', 'is-system-running', code=None)
+            raise AssertionError(f'{error}: {state} {podman("logs", "machine", code=None)[-1000:]}')
 
         inside('dpkg', '--install', '/share/first.deb')
         wait_for('the service is ready', is_ready)

@@ -22,11 +22,13 @@ import archive
 import compose
 import debian
 import images
+import kubernetes
 import service
 import workflow
 from machine import Skipped
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Without the download of a Debian.
 SECONDS_PER_CASE = 600
 CASES = {
     'archive: contents, checksums and parts': archive.contents,
@@ -38,6 +40,7 @@ CASES = {
     'small image: build, run, health, restart': images.small,
     'coding image: build, run programs': images.coding,
     'Compose files': compose.files,
+    'Kubernetes': kubernetes.example,
     'release workflow': workflow.steps,
 }
 
@@ -87,7 +90,7 @@ def _run(case, args):
 
 
 def _out_of_time(*_):
-    raise TimeoutError(f'not over after {SECONDS_PER_CASE} s')
+    raise TimeoutError('not over in time')
 
 
 if __name__ == '__main__':
