@@ -53,7 +53,7 @@ async fn operators_see_and_change_deliveries() {
     let failing = format!("p{}", due[0].webhook.0);
     let shown = get(&format!("/{failing}")).await;
     let expected = json!({
-        "id": failing, "state": "pending", "task": "t", "agent": "demo", "config": due[0].settings.id.as_str(),
+        "id": failing, "state": "pending", "task": "t", "taskNumber": due[0].task.0, "agent": "demo", "config": due[0].settings.id.as_str(),
         "url": "http://127.0.0.1:9/hook", "sent": due[0].sent, "attempts": 1, "reason": "503", "since": TIME, "next": TIME,
     });
     assert_eq!(shown, expected);
