@@ -1,6 +1,6 @@
 //! Checks that an agent accepts the media types of a message.
 
-use sabir_model::{Content, Error, Message};
+use sabir_model::{Content, Error, Json, Message, QUESTION_ID};
 
 use crate::{About, Inputs};
 
@@ -13,6 +13,8 @@ pub(crate) fn check_media_types(about: &About, message: &Message) -> Result<(), 
         let media_type = match (&part.media_type, &part.content) {
             (Some(media_type), _) => media_type.as_str(),
             (None, Content::Text(_)) => "text/plain",
+            // Every agent that asks takes the answer.
+            (None, Content::Data(data)) if names_question(data) => continue,
             (None, Content::Data(_)) => "application/json",
             (None, Content::Bytes(_) | Content::Url(_)) => continue,
         };
@@ -21,6 +23,11 @@ pub(crate) fn check_media_types(about: &About, message: &Message) -> Result<(), 
         }
     }
     Ok(())
+}
+
+/// Whether it is the data part of an answer.
+fn names_question(data: &Json) -> bool {
+    data.is_object() && data.text_of(QUESTION_ID).is_some()
 }
 
 /// Whether a mode of a card or of a request covers a media type; v0.1's words `text`, `data` and `file` do too.
@@ -39,7 +46,23 @@ pub(crate) fn matches(mode: &str, media_type: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use sabir_model::{MessageId, Part, Role};
+
     use super::*;
+
+    #[test]
+    fn the_data_part_of_an_answer_is_taken_by_every_agent() {
+        let about = About::new("text", "takes text").listed_inputs_only();
+        for (data, expected) in [
+            (r#"{"questionId":"q1","approved":true}"#, true),
+            (r#"{"approved":true}"#, false),
+            (r#"{"questionId":7}"#, false),
+        ] {
+            let parts = vec![Part::data(Json::parse(data).unwrap())];
+            let message = Message::new(MessageId::parse("m").unwrap(), Role::User, parts);
+            assert_eq!(check_media_types(&about, &message).is_ok(), expected, "{data}");
+        }
+    }
 
     #[test]
     fn modes_cover_media_types() {
