@@ -10,7 +10,7 @@ use crate::command;
 use crate::workspace::Workspace;
 
 /// A crate and the crates of ours that it may know.
-const ALLOWED: [(&str, &[&str]); 13] = [
+const ALLOWED: [(&str, &[&str]); 14] = [
     ("sabir-model", &[]),
     ("sabir-proto", &[]),
     ("sabir-proto-generator", &[]),
@@ -19,7 +19,8 @@ const ALLOWED: [(&str, &[&str]); 13] = [
     ("sabir-engine", &["sabir-model", "sabir-store"]),
     ("sabir-outbound", &["sabir-model", "sabir-wire", "sabir-store"]),
     ("sabir-agents", &["sabir-model", "sabir-engine", "sabir-outbound"]),
-    ("sabir-server", &["sabir-model", "sabir-wire", "sabir-engine"]),
+    ("sabir-doors", &["sabir-model", "sabir-engine"]),
+    ("sabir-server", &["sabir-model", "sabir-wire", "sabir-engine", "sabir-doors"]),
     ("sabir", LIBRARIES),
     ("sabir-bench", &[]),
     ("sabir-testkit", &["sabir-model", "sabir-proto", "sabir-store", "sabir-engine"]),
@@ -34,6 +35,7 @@ const LIBRARIES: &[&str] = &[
     "sabir-engine",
     "sabir-outbound",
     "sabir-agents",
+    "sabir-doors",
     "sabir-server",
     "sabir-bench",
 ];

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
-use http::{HeaderValue, header};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, header};
 use sabir_outbound::{
     Client, DialError, EgressPolicy, Guard, Limits, OpenResponse, Request, Response, Roots, SystemResolver, Target,
 };
@@ -72,6 +73,19 @@ impl AdminClient {
                 bail!(self.strange("no stream"))
             }
         }
+    }
+
+    /// Posts to a path of the server, and hands out the response as it comes, whatever its status.
+    pub async fn post(
+        &self,
+        path: &str,
+        headers: HeaderMap,
+        body: Bytes,
+        timeout: Duration,
+    ) -> anyhow::Result<OpenResponse> {
+        let mut request = Request::post(format!("{}{path}", self.base), headers, body, timeout);
+        request.headers.extend(self.authorization.clone().map(|value| (header::AUTHORIZATION, value)));
+        self.client.open(request).await.map_err(|error| self.unreachable(&error))
     }
 
     /// The status of `/readyz`, and what it says.

@@ -25,8 +25,8 @@ use crate::process_environment::{
 use crate::transfer_progress::ProgressLine;
 use crate::{
     agent_check, agents, audit, bench, card, client_commands, completions, conformance, descriptors, doctor, health,
-    keys, man, nodes, proxy, push, serve, server_facts, store_backup, store_check, store_migrate, store_restore, tasks,
-    tokens,
+    keys, man, mcp, nodes, proxy, push, serve, server_facts, store_backup, store_check, store_migrate, store_restore,
+    tasks, tokens,
 };
 
 /// The exit code where a remote agent is not there.
@@ -54,6 +54,7 @@ pub fn run(command: CliCommand) -> anyhow::Result<ExitCode> {
         CliCommand::Audit(options) => show_audit(&options),
         CliCommand::Doctor(options) => examine(&options),
         CliCommand::Nodes(options) => print(&nodes::run(&options, audience(), load)?),
+        CliCommand::Mcp(options) => mcp::run(&options, load_silently).map(|()| ExitCode::SUCCESS),
         CliCommand::Health(options) => print(&health::run(&options, audience(), load_silently)?),
         CliCommand::Store(StoreCommand::Check(options)) => check_store(&options),
         CliCommand::Store(StoreCommand::Migrate(options)) => migrate_store(&options),

@@ -311,6 +311,7 @@ impl Server {
             },
             // Whoever embeds the server has pages of its own.
             console: Console::Off,
+            mcp: None,
             jwks,
             card_signer: card_key.map(card_signer),
             facts,

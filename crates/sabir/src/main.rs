@@ -31,6 +31,7 @@ mod keys;
 mod local_server;
 mod machine;
 mod man;
+mod mcp;
 mod metrics;
 mod node_lock;
 mod nodes;

@@ -463,6 +463,7 @@ fn server_settings(
             _ => AdminAccess::Loopback,
         },
         console: if config.console.enabled { Console::Served } else { Console::Off },
+        mcp: config.mcp.enabled.then_some(config.mcp.wait),
         jwks: jwks(signing_key.as_ref(), card_key.as_ref()),
         card_signer: card_key.map(card_signer),
         facts,

@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use sabir_doors::mcp::{McpDoor, McpSettings};
 use sabir_engine::Engine;
 use sabir_model::{Caller, Timestamp};
-use sabir_wire::{CardFormat, Compat};
+use sabir_wire::{CardFormat, Compat, Dialect, V1};
 use tokio::sync::Semaphore;
 
 use crate::admin::{AdminAccess, ServerFacts};
@@ -45,6 +46,8 @@ pub(crate) struct AppState {
     pub(crate) hides_agents: bool,
     pub(crate) auth: Arc<Auth>,
     pub(crate) cards: Cards,
+    /// `None`: there is no MCP.
+    pub(crate) mcp: Option<McpDoor>,
     pub(crate) settings: ServerSettings,
     pub(crate) budget: Arc<Budget>,
     pub(crate) encoded_tasks: Arc<EncodedTasks>,
@@ -104,6 +107,8 @@ pub struct ServerSettings {
     pub jwks: Option<String>,
     /// Whether there are pages for people.
     pub console: Console,
+    /// The longest wait of an MCP call; `None`: there is no MCP.
+    pub mcp: Option<Duration>,
     pub card: CardSettings,
     /// `None`: cards are not signed. They are not either where `card.base` is not known.
     pub card_signer: Option<Arc<dyn CardSigner>>,
@@ -183,11 +188,16 @@ impl App {
         let hosts = Arc::new(settings.hosts.clone());
         let refusal_log = RefusalLog::default();
         let health_watchers = Arc::new(Semaphore::new(HEALTH_WATCHERS));
+        let mcp = settings.mcp.map(|longest_wait| {
+            let version = settings.facts.version.clone();
+            McpDoor::new(engine.clone(), McpSettings { longest_wait, version, born: V1.birth() })
+        });
         let inner = AppState {
             engine,
             hides_agents,
             auth,
             cards,
+            mcp,
             settings,
             budget,
             encoded_tasks,

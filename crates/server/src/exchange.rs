@@ -29,7 +29,7 @@ use crate::pieces::{Large, Pieces};
 use crate::request_id::{self, X_REQUEST_ID};
 use crate::stream::Frames;
 use crate::tls::PeerCertificate;
-use crate::{admin, auth, encoded_tasks, extensions, home, host, metrics, openapi, operations};
+use crate::{admin, auth, encoded_tasks, extensions, home, host, mcp, metrics, openapi, operations};
 
 /// The number of the first frame of a gRPC stream.
 const FIRST_EVENT_ID: HeaderName = HeaderName::from_static("first-event-id");
@@ -116,7 +116,8 @@ impl App {
                 _ => self.exchange(parts, asking, host, &origin).await,
             };
         if response.status() == StatusCode::UNAUTHORIZED {
-            self.inner.auth.challenge(&self.inner.cards.base(parts, host), &parts.headers, &mut response);
+            let resource = if parts.uri.path() == mcp::PATH { mcp::PATH } else { "" };
+            self.inner.auth.challenge(&self.inner.cards.base(parts, host), resource, &parts.headers, &mut response);
         }
         if let RequestOrigin::Allowed(origin) | RequestOrigin::AllowedAsAny(origin) = origin {
             cors::allow(origin, &mut response);
@@ -147,6 +148,9 @@ impl App {
         }
         if let Some(metrics) = app.settings.metrics.as_deref().filter(|_| parts.uri.path() == metrics::PATH) {
             return self.metrics(metrics, parts, admin::Source { origin, host, peer: &asking.peer }).await;
+        }
+        if let Some(door) = app.mcp.as_ref().filter(|_| parts.uri.path() == mcp::PATH) {
+            return self.mcp(door, parts, asking, origin).await;
         }
         if parts.uri.path() == openapi::PATH {
             return openapi::answer(parts, &app.cards.base(parts, host), &app.settings.facts.version, &app.auth);
@@ -345,7 +349,7 @@ impl App {
     }
 
     /// The body, or for gRPC the message in it.
-    async fn receive(
+    pub(crate) async fn receive(
         &self,
         parts: &Parts,
         asking: &mut Asking,
@@ -498,10 +502,10 @@ impl App {
 }
 
 /// A request that is being answered.
-struct Asking {
+pub(crate) struct Asking {
     body: RequestBody,
     exchange: Option<Exchange>,
-    peer: Peer,
+    pub(crate) peer: Peer,
     observed: Observed,
 }
 
@@ -537,7 +541,7 @@ fn trace_parent(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// A header that is no text is not absent, but a value that nobody can use.
-fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+pub(crate) fn header_text<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).map(|value| std::str::from_utf8(value.as_bytes()).unwrap_or("\0"))
 }
 
@@ -603,7 +607,7 @@ fn status_of(status: u16) -> StatusCode {
     StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }
 
-fn event_stream(body: Body) -> Response<Body> {
+pub(crate) fn event_stream(body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));

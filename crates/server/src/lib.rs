@@ -26,6 +26,7 @@ mod incoming;
 mod limits;
 mod listen;
 mod log_limit;
+mod mcp;
 mod metrics;
 mod open_streams;
 mod openapi;

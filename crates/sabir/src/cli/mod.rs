@@ -14,6 +14,7 @@ mod client_help;
 mod doctor;
 mod health;
 mod manual;
+mod mcp;
 mod nodes;
 mod parts;
 mod proxy;
@@ -38,6 +39,7 @@ pub use client::{
 pub use doctor::DoctorOptions;
 pub use health::HealthOptions;
 pub use manual::{CompletionsOptions, ManOptions};
+pub use mcp::McpOptions;
 pub use nodes::NodesOptions;
 pub use parts::{PartOption, PartOptions, PartSource};
 pub use proxy::{ImportCardOptions, ProxyOptions, RemoteOptions};
@@ -138,6 +140,9 @@ pub enum CliCommand {
     /// Show the servers that share a Postgres, at a running one
     #[command(after_help = nodes::NODES_HELP)]
     Nodes(NodesOptions),
+    /// Carry MCP between standard input and output and a running server, for programs that start their MCP servers
+    #[command(after_help = mcp::MCP_HELP)]
+    Mcp(McpOptions),
     /// Check whether a running server can take work
     #[command(after_help = health::HEALTH_HELP)]
     Health(HealthOptions),

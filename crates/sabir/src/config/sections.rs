@@ -42,6 +42,7 @@ pub struct Config {
     pub retention: RetentionPolicy,
     pub audit: AuditSection,
     pub console: ConsoleSection,
+    pub mcp: McpSection,
     pub metrics: MetricsSection,
     pub log: LogSection,
 }
@@ -509,6 +510,14 @@ pub struct AuditSection {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ConsoleSection {
     pub enabled: bool,
+}
+
+/// The agents as tools for programs that speak MCP.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct McpSection {
+    pub enabled: bool,
+    /// The longest wait of a call.
+    pub wait: Duration,
 }
 
 /// Figures for Prometheus.

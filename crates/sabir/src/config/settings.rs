@@ -427,6 +427,12 @@ pub static SETTINGS: LazyLock<Vec<Setting<Config>>> = LazyLock::new(|| {
         .help("When the audit log has more entries than this, the oldest are deleted."),
         Row::new("console.enabled", "true", switch(), |config| &mut config.console.enabled)
             .help("Whether the server has pages for people at `/console`."),
+        Row::new("mcp.enabled", "true", switch(), |config| &mut config.mcp.enabled)
+            .help("Whether programs that speak MCP find the agents as tools at `/mcp`."),
+        Row::new("mcp.wait", "50s", duration(), |config| &mut config.mcp.wait).help(
+            "The longest wait of an MCP call for its agent. After it the call returns the task's id, and the agent goes on. \
+             Keep it below the time that hosts allow a tool, which is often 60 s.",
+        ),
         Row::new("metrics.enabled", "true", switch(), |config| &mut config.metrics.enabled).help(
             "Whether the server keeps figures for Prometheus and shows them at `/metrics`, to whoever may make admin calls \
              and to the scope `metrics`. With `false` there is no such path.",

@@ -186,6 +186,7 @@ pub fn is_private(config: &Config) -> bool {
         retention: _,
         audit: _,
         console: _,
+        mcp: _,
         metrics: _,
         log: _,
     } = config;

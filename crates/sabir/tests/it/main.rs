@@ -36,6 +36,7 @@ mod logging;
 mod lost_questions;
 mod manual;
 mod many_connections;
+mod mcp_command;
 mod metrics;
 mod openapi;
 mod operators;

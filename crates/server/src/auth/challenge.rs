@@ -10,8 +10,10 @@ use crate::body::Body;
 impl Auth {
     /// Adds one challenge for each kind of credential that is taken. The first names the metadata of RFC 9728, by which
     /// hosts such as Claude find where to log in.
-    pub(crate) fn challenge(&self, base: &str, request: &HeaderMap, response: &mut Response<Body>) {
-        let metadata = format!("resource_metadata=\"{base}{METADATA_PATH}\"");
+    ///
+    /// `resource` is the path below which the metadata of a door is; empty for all else.
+    pub(crate) fn challenge(&self, base: &str, resource: &str, request: &HeaderMap, response: &mut Response<Body>) {
+        let metadata = format!("resource_metadata=\"{base}{METADATA_PATH}{resource}\"");
         let mut challenges = Vec::new();
         if self.takes_bearer() {
             // RFC 6750: who showed nothing is told no error.

@@ -7,6 +7,7 @@ mod connections;
 mod console;
 mod http2;
 mod limits;
+mod mcp;
 mod memory;
 mod peers;
 mod signed_cards;
@@ -93,6 +94,7 @@ async fn serve_all(
         facts: ServerFacts::default(),
         metrics: None,
         call_observer: None,
+        mcp: Some(Duration::from_secs(50)),
     });
     let listeners = Listeners::bind(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
     let listeners = match tls {

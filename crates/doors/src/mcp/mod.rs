@@ -1,0 +1,22 @@
+//! MCP: the agents of this server as tools for programs that speak the Model Context Protocol.
+//!
+//! A message comes in and an answer goes out; how it is carried (streamable HTTP, standard input and output) is not known here.
+//! Nothing is kept between messages: see `client` for what a session is, and `elicitation` for how a question finds its task.
+//!
+//! The protocol is ours, not a library's: the official one keeps sessions in the memory of one process and reads bodies outside
+//! our limits, and what is needed of it is three dozen shapes of JSON.
+
+mod arguments;
+mod client;
+mod coding_agent;
+mod door;
+mod elicitation;
+mod message;
+mod resources;
+mod result;
+mod tasks_extension;
+mod tool_call;
+mod tools;
+
+pub use client::McpHeaders;
+pub use door::{McpCall, McpConnection, McpDoor, McpReply, McpSettings};

@@ -1,0 +1,8 @@
+//! The doors in front of a real engine.
+
+mod fuzzing;
+mod mcp_fixture;
+mod mcp_questions;
+mod mcp_requests;
+mod mcp_tasks;
+mod mcp_tools;

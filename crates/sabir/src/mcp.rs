@@ -1,0 +1,308 @@
+//! `sabir mcp`: MCP on standard input and output, for programs that start their MCP servers themselves. It carries messages to
+//! `/mcp` of a running server, line by line, and what comes back the other way.
+//!
+//! Tasks are the server's, so they outlive this program. What a host said in `initialize` comes back from the server as a session id,
+//! which goes with every later message.
+
+use std::collections::HashMap;
+use std::io::{self, BufRead, Read, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use sabir_model::Base64;
+use sabir_outbound::OpenResponse;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::timeout;
+
+use crate::admin_client::AdminClient;
+use crate::cli::McpOptions;
+use crate::local_server::Load;
+use crate::terminal_text::visible;
+
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+/// The server says something every 15 s while a call waits.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// For answers when the host has closed its end.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
+/// The longest line of a host.
+const LONGEST_LINE: u64 = 64 << 20;
+
+/// Carries messages until the host closes the standard input.
+pub fn run(options: &McpOptions, load: Load) -> anyhow::Result<()> {
+    let server = AdminClient::new(&options.server, load)?;
+    let bridge = Arc::new(Bridge { server, host: Mutex::default(), calls: Mutex::default() });
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    let carried = runtime.block_on(bridge.carry());
+    // A thread still reads the standard input.
+    runtime.shutdown_background();
+    carried
+}
+
+struct Bridge {
+    server: AdminClient,
+    host: Mutex<Host>,
+    /// Requests under way, by their ids as they are written.
+    calls: Mutex<HashMap<String, AbortHandle>>,
+}
+
+/// What `initialize` of a legacy host has led to.
+#[derive(Default, Clone)]
+struct Host {
+    session: Option<HeaderValue>,
+    version: Option<HeaderValue>,
+}
+
+/// What has to be known of a message to carry it.
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    method: Option<String>,
+    params: Option<Params>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct Params {
+    name: Option<String>,
+    uri: Option<String>,
+    task_id: Option<String>,
+    request_id: Option<Box<RawValue>>,
+    #[serde(rename = "_meta")]
+    meta: Option<Meta>,
+}
+
+#[derive(Deserialize)]
+struct Meta {
+    #[serde(rename = "io.modelcontextprotocol/protocolVersion")]
+    version: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct InitializeResult {
+    protocol_version: String,
+}
+
+#[derive(Deserialize)]
+struct Initialized {
+    result: InitializeResult,
+}
+
+#[derive(Serialize)]
+struct ErrorResponse<'a> {
+    jsonrpc: &'static str,
+    id: &'a RawValue,
+    error: ErrorObject,
+}
+
+#[derive(Serialize)]
+struct ErrorObject {
+    code: i32,
+    message: String,
+}
+
+impl Bridge {
+    async fn carry(self: &Arc<Self>) -> anyhow::Result<()> {
+        let mut under_way = JoinSet::new();
+        let mut lines = lines_of_host();
+        while let Some(line) = lines.recv().await {
+            let line = line.context("cannot read the standard input")?;
+            let text = String::from_utf8_lossy(&line).trim().to_owned();
+            if text.is_empty() {
+                continue;
+            }
+            let Ok(message) = serde_json::from_str::<Message<'_>>(&text) else {
+                // The server says what is wrong with it.
+                self.forward(&text, HeaderMap::new()).await;
+                continue;
+            };
+            if message.method.as_deref() == Some("notifications/cancelled") {
+                self.cancel(message.params.as_ref());
+                continue;
+            }
+            let headers = self.headers(&message);
+            let id = message.id.map(|id| id.get().to_owned());
+            let is_initialize = message.method.as_deref() == Some("initialize");
+            drop(message);
+            if is_initialize {
+                // What follows needs its session.
+                self.forward(&text, headers).await;
+                continue;
+            }
+            let bridge = self.clone();
+            let called = id.clone();
+            // Held until the call is there, so that its end does not come first.
+            let mut calls = lock(&self.calls);
+            let call = under_way.spawn(async move {
+                bridge.forward(&text, headers).await;
+                if let Some(id) = called {
+                    lock(&bridge.calls).remove(&id);
+                }
+            });
+            if let Some(id) = id {
+                calls.insert(id, call);
+            }
+            drop(calls);
+            while under_way.try_join_next().is_some() {}
+        }
+        // A script closes its end after the last message. A host that has gone is not waited for.
+        let _ = timeout(LAST_ANSWERS, async { while under_way.join_next().await.is_some() {} }).await;
+        Ok(())
+    }
+
+    /// Ends the wait for a call. The task goes on.
+    fn cancel(&self, params: Option<&Params>) {
+        let id = params.and_then(|params| params.request_id.as_ref());
+        if let Some(call) = id.and_then(|id| lock(&self.calls).remove(id.get())) {
+            call.abort();
+        }
+    }
+
+    fn headers(&self, message: &Message<'_>) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        let params = message.params.as_ref();
+        let modern = params.and_then(|params| params.meta.as_ref()?.version.as_deref());
+        match (modern, message.method.as_deref()) {
+            (Some(version), Some(method)) => {
+                let name = params
+                    .and_then(|params| params.name.as_deref().or(params.uri.as_deref()).or(params.task_id.as_deref()));
+                headers.extend(header_value(version).map(|value| (VERSION, value)));
+                headers.extend(header_value(method).map(|value| (HeaderName::from_static("mcp-method"), value)));
+                headers.extend(name.and_then(header_value).map(|value| (HeaderName::from_static("mcp-name"), value)));
+            }
+            _ => {
+                let Host { session, version } = lock(&self.host).clone();
+                headers.extend(session.map(|value| (SESSION, value)));
+                headers.extend(version.map(|value| (VERSION, value)));
+            }
+        }
+        headers
+    }
+
+    /// Sends a message to the server, and tells the host what comes back.
+    async fn forward(&self, text: &str, headers: HeaderMap) {
+        if let Err(error) = self.exchange(text, headers).await {
+            eprintln!("sabir: {error:#}");
+            let id = serde_json::from_str::<Message<'_>>(text).ok().filter(|message| message.method.is_some());
+            if let Some(id) = id.and_then(|message| message.id) {
+                let error = ErrorObject { code: -32603, message: format!("{error:#}") };
+                let response = ErrorResponse { jsonrpc: "2.0", id, error };
+                tell(&serde_json::to_vec(&response).expect("texts can be written as JSON"));
+            }
+        }
+    }
+
+    async fn exchange(&self, text: &str, mut headers: HeaderMap) -> anyhow::Result<()> {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        let response = self.server.post("/mcp", headers, text.to_owned().into(), PATIENCE).await?;
+        let is_stream = response
+            .headers
+            .get(header::CONTENT_TYPE)
+            .is_some_and(|value| value.to_str().is_ok_and(|value| value.starts_with("text/event-stream")));
+        if is_stream {
+            return tell_events(response).await;
+        }
+        let session = response.headers.get(SESSION).cloned();
+        let status = response.status;
+        let body = response.complete(PATIENCE).await?.body;
+        if let Some(session) = session {
+            let initialized = serde_json::from_slice::<Initialized>(&body).ok();
+            let version = initialized.and_then(|one| header_value(&one.result.protocol_version));
+            *lock(&self.host) = Host { session: Some(session), version };
+        }
+        if body.is_empty() {
+            return Ok(());
+        }
+        let is_message = serde_json::from_slice::<Message<'_>>(&body).is_ok_and(|message| message.id.is_some());
+        if !is_message && !status.is_success() {
+            let said = String::from_utf8_lossy(&body);
+            let said: String = visible(said.trim()).chars().take(500).collect();
+            anyhow::bail!("the server at {} refuses ({status}): {said}{}", self.server.base(), remedy(status.as_u16()));
+        }
+        tell(&body);
+        Ok(())
+    }
+}
+
+fn remedy(status: u16) -> &'static str {
+    match status {
+        401 => "; give a token as SABIR_TOKEN",
+        404 => "; is MCP switched off there (mcp.enabled)?",
+        _ => "",
+    }
+}
+
+/// Tells the host each message of a stream as it comes.
+async fn tell_events(mut response: OpenResponse) -> anyhow::Result<()> {
+    let mut pending = Vec::new();
+    while let Some(bytes) = response.chunk(PATIENCE).await? {
+        // What was looked at has no end in it, but perhaps its first half.
+        let mut looked = pending.len().saturating_sub(1);
+        pending.extend_from_slice(&bytes);
+        while let Some(place) = pending[looked..].windows(2).position(|two| two == b"\n\n") {
+            let frame: Vec<u8> = pending.drain(..looked + place + 2).collect();
+            looked = 0;
+            let data: Vec<&[u8]> =
+                frame.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"data: ")).collect();
+            if !data.is_empty() {
+                tell(&data.join(&b' '));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// One line for the host. A host that reads no more has gone.
+fn tell(message: &[u8]) {
+    let mut out = io::stdout().lock();
+    let line =
+        message.iter().copied().filter(|byte| *byte != b'\n' && *byte != b'\r').chain([b'\n']).collect::<Vec<u8>>();
+    let _ = out.write_all(&line).and_then(|()| out.flush());
+}
+
+/// The lines of the standard input, read on a thread of their own: nothing else waits for a file that may be silent for ever.
+fn lines_of_host() -> mpsc::Receiver<io::Result<Vec<u8>>> {
+    let (sender, lines) = mpsc::channel(16);
+    std::thread::spawn(move || {
+        let mut input = io::stdin().lock();
+        loop {
+            let mut line = Vec::new();
+            let read = (&mut input).take(LONGEST_LINE).read_until(b'\n', &mut line);
+            let next = match read {
+                Ok(0) => return,
+                Ok(_) if line.len() as u64 == LONGEST_LINE => Err(io::Error::other("a message is longer than 64 MiB")),
+                Ok(_) => Ok(line),
+                Err(error) => Err(error),
+            };
+            let is_last = next.is_err();
+            if sender.blocking_send(next).is_err() || is_last {
+                return;
+            }
+        }
+    });
+    lines
+}
+
+/// As MCP has values that are no plain text: base64 of UTF-8 between marks.
+fn header_value(text: &str) -> Option<HeaderValue> {
+    let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~')) && text.trim() == text;
+    let is_marked = text.starts_with("=?base64?") && text.ends_with("?=");
+    let value = if is_plain && !is_marked {
+        text.to_owned()
+    } else {
+        format!("=?base64?{}?=", Base64::encode(text.as_bytes()).as_str())
+    };
+    HeaderValue::try_from(value).ok()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
