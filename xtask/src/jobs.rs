@@ -1,6 +1,7 @@
 //! What can be run, by name, and which command runs what.
 
-use crate::clients::{CLIENTS, Client};
+use crate::clients::{CLIENTS, Client, Kit};
+use crate::mcp;
 use crate::programs::{PROGRAMS, Program};
 use crate::sdk_servers::{SDK_SERVERS, SdkServer};
 
@@ -23,6 +24,8 @@ pub enum TestJob {
     Console,
     /// `/metrics`, read by Prometheus.
     Observability,
+    /// The official SDKs of MCP in one language.
+    Mcp(Kit),
     /// A client suite, through one binding.
     Client(&'static Client, &'static str),
     /// The promises and the dialects, against several nodes on one Postgres.
@@ -54,6 +57,7 @@ impl TestJob {
             TestJob::Documents => "documents".to_owned(),
             TestJob::Console => "console".to_owned(),
             TestJob::Observability => "observability".to_owned(),
+            TestJob::Mcp(kit) => mcp::name(*kit),
             TestJob::Client(client, binding) => format!("{}-{binding}", client.name),
             TestJob::NodesTests => "nodes-promises".to_owned(),
             TestJob::NodesClient(client, binding) => format!("nodes-{}-{binding}", client.name),
@@ -70,6 +74,7 @@ impl TestJob {
             TestJob::Documents
             | TestJob::Console
             | TestJob::Observability
+            | TestJob::Mcp(_)
             | TestJob::Client(..)
             | TestJob::NodesClient(..)
             | TestJob::SdkServer(..)
@@ -118,6 +123,7 @@ pub fn test() -> Vec<TestJob> {
         .chain(nodes)
         .chain(servers)
         .chain(agents)
+        .chain([TestJob::Mcp(Kit::Python), TestJob::Mcp(Kit::Node)])
         .chain([TestJob::Documents, TestJob::Console, TestJob::Observability, TestJob::Packages, TestJob::Leftovers])
         .collect()
 }
@@ -173,6 +179,7 @@ mod tests {
             ),
             (&["servers"], ALL_SERVERS),
             (&["agents"], "agents-claude-code agents-codex agents-gemini agents-goose leftovers"),
+            (&["mcp"], "mcp-python mcp-js leftovers"),
             (&["packages"], "packages leftovers"),
             (&["no such"], ""),
         ] {

@@ -25,6 +25,7 @@ mod clients;
 mod console;
 mod documents;
 mod leftovers;
+mod mcp;
 mod needs;
 mod nodes;
 mod observability;

@@ -43,6 +43,11 @@ impl Needs {
                         needs.folder(format!("{} {}", program.name, program.version), program.megabytes);
                     }
                 }
+                TestJob::Mcp(Kit::Python) => needs.packages.extend(setup_python::missing_packages()),
+                TestJob::Mcp(Kit::Node) => {
+                    needs.packages.extend(setup_python::missing_packages());
+                    needs.packages.extend(setup_node::missing_packages());
+                }
                 TestJob::Observability => needs.packages.extend(setup_python::missing_packages()),
                 TestJob::Documents => needs.packages.extend(documents::missing_packages()),
                 TestJob::Console => {
