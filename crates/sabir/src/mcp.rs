@@ -221,8 +221,11 @@ impl Bridge {
         if body.is_empty() {
             return Ok(());
         }
-        let is_message = serde_json::from_slice::<Message<'_>>(&body).is_ok_and(|message| message.id.is_some());
-        if !is_message && !status.is_success() {
+        let has_id =
+            |text: &[u8]| serde_json::from_slice::<Message<'_>>(text).is_ok_and(|message| message.id.is_some());
+        // What is wrong with a message without an id is said without one. Any other refusal is not of this message.
+        let is_answer = has_id(&body) || !has_id(text.as_bytes());
+        if !is_answer && !status.is_success() {
             let said = String::from_utf8_lossy(&body);
             let said: String = visible(said.trim()).chars().take(500).collect();
             anyhow::bail!("the server at {} refuses ({status}): {said}{}", self.server.base(), remedy(status.as_u16()));
