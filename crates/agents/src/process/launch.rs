@@ -187,7 +187,11 @@ async fn first_event(socket: &mut UnixStream, lease: &mut GuardLease) -> io::Res
             order = lease.next_order() => {
                 let mut frame = Vec::new();
                 order.write(&mut frame);
-                to_guard.write_all(&frame).await?;
+                if to_guard.write_all(&frame).await.is_err() {
+                    // The guard has ended, as that of a very short program may have. What it said before is still to be read.
+                    reading.as_mut().await?;
+                    return Ok(GuardEvent::parse(bytes));
+                }
                 if is_held() {
                     limit = Instant::now() + START_LIMIT;
                 }
