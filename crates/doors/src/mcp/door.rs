@@ -267,31 +267,6 @@ impl McpDoor {
         Ok(headers.session.and_then(Client::of_session).unwrap_or(Client::unknown(version)))
     }
 
-    /// Reads a line that came over standard input. `client` is what is known of a legacy client, which `initialize` sets.
-    pub async fn receive_line(&self, caller: &Caller, connection: &mut McpConnection, line: &[u8]) -> McpReply {
-        let message = match ClientMessage::read(line) {
-            Ok(message) => message,
-            Err((id, refusal)) => return refused(id.as_ref(), &refusal),
-        };
-        let request = match message {
-            ClientMessage::Request(request) => request,
-            ClientMessage::Notification => return McpReply::Accepted,
-            ClientMessage::Response { id, result } => {
-                self.take_response(caller, &id, result.as_ref()).await;
-                return McpReply::Accepted;
-            }
-        };
-        let client = match Client::of_request(&request.params, None) {
-            Ok(Some(client)) => client,
-            Ok(None) => connection.client.unwrap_or(Client::unknown(McpVersion::V2024_11_05)),
-            Err(refusal) => return refused(Some(&request.id), &refusal),
-        };
-        if request.method == "initialize" {
-            connection.client = Client::of_initialize(&request.params).ok();
-        }
-        self.answer(caller, client, request).await
-    }
-
     async fn answer(&self, caller: &Caller, client: Client, request: Request) -> McpReply {
         let answered = match (request.method.as_str(), client.is_modern()) {
             ("tools/call", _) => match ToolCall::read(self, caller, client, &request) {
@@ -485,12 +460,6 @@ impl McpDoor {
         let asked = seconds.map_or(self.settings.longest_wait, Duration::from_secs);
         Instant::now() + asked.min(self.settings.longest_wait)
     }
-}
-
-/// What is known of a client on a connection of its own, such as standard input and output.
-#[derive(Debug, Default)]
-pub struct McpConnection {
-    client: Option<Client>,
 }
 
 /// Headers must repeat what the body says, since whatever stands in front decides by them.

@@ -1,6 +1,7 @@
 //! MCP: the agents of this server as tools for programs that speak the Model Context Protocol.
 //!
-//! A message comes in and an answer goes out; how it is carried (streamable HTTP, standard input and output) is not known here.
+//! A message comes in with its headers and an answer goes out; sockets are the server's, and
+//! `sabir mcp` carries the lines of standard input there.
 //! Nothing is kept between messages: see `client` for what a session is, and `elicitation` for how a question finds its task.
 //!
 //! The protocol is ours, not a library's: the official one keeps sessions in the memory of one process and reads bodies outside
@@ -19,4 +20,4 @@ mod tool_call;
 mod tools;
 
 pub use client::McpHeaders;
-pub use door::{McpCall, McpConnection, McpDoor, McpReply, McpSettings};
+pub use door::{McpCall, McpDoor, McpReply, McpSettings};

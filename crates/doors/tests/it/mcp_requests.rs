@@ -1,6 +1,6 @@
 //! Requests of both eras, and what is wrong with them.
 
-use sabir_doors::mcp::{McpConnection, McpHeaders, McpReply};
+use sabir_doors::mcp::{McpHeaders, McpReply};
 use sabir_model::Caller;
 use serde_json::{Value, json};
 
@@ -98,23 +98,4 @@ async fn a_legacy_client_gets_the_version_that_it_asks_for() {
         .post(&Caller::anonymous(), McpHeaders::default(), r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
         .await;
     assert_eq!(status, 202);
-}
-
-#[tokio::test]
-async fn a_connection_remembers_what_initialize_said() {
-    let fixture = DoorFixture::new().await;
-    let mut connection = McpConnection::default();
-    let caller = Caller::anonymous();
-    let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}}}}"#;
-    let reply = fixture.door.receive_line(&caller, &mut connection, initialize.as_bytes()).await;
-    assert!(matches!(reply, McpReply::Whole { status: 200, .. }));
-    let ask = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"ask_agent","arguments":{"message":"ask which?"}}}"#;
-    let McpReply::Call(mut call) = fixture.door.receive_line(&caller, &mut connection, ask.as_bytes()).await else {
-        panic!("a call takes its time")
-    };
-    let request = tokio::select! {
-        request = crate::mcp_fixture::next_request(&mut call.messages) => request,
-        _ = &mut call.response => panic!("it asks"),
-    };
-    assert_eq!(request["method"], "elicitation/create");
 }
