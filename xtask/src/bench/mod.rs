@@ -4,6 +4,7 @@
 //! load generator on another. It is stable where wall time is not. Each row is measured several times and the least
 //! disturbed time is taken.
 
+mod against;
 mod front;
 mod generator;
 mod grpc;
@@ -19,6 +20,8 @@ mod sends;
 mod streams;
 mod table;
 
+use std::path::Path;
+
 use anyhow::{Result, bail};
 
 use crate::command;
@@ -31,12 +34,19 @@ pub const HELP: &str = "\
   cargo xtask bench           measure everything and write the results into docs/internals/performance.md (minutes)
   cargo xtask bench NAME...   only the groups with these names, printed and not written
   cargo xtask bench --quick   one short round of each, without a million tasks, printed and not written
+  cargo xtask bench --against BINARY   another build of sabir beside this one, in turns; shows differences of a few percent
 ";
 
 pub fn run(workspace: &Workspace, words: &[&str]) -> Result<()> {
-    let (flags, names): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| word.starts_with('-'));
+    let mut words = words.to_vec();
+    let against = match words.iter().position(|word| *word == "--against") {
+        Some(place) if place + 1 < words.len() => words.drain(place..place + 2).nth(1),
+        Some(_) => bail!("--against takes the binary to compare with"),
+        None => None,
+    };
+    let (flags, names): (Vec<&str>, Vec<&str>) = words.into_iter().partition(|word| word.starts_with('-'));
     if let Some(unknown) = flags.iter().find(|flag| **flag != "--quick") {
-        bail!("`{unknown}` is no flag of bench; there is --quick");
+        bail!("`{unknown}` is no flag of bench; there are --quick and --against BINARY");
     }
     if let Some(unknown) = names.iter().find(|name| !rows::GROUPS.contains(name)) {
         bail!("`{unknown}` is no group of bench; there are: {}", rows::GROUPS.join(", "));
@@ -59,6 +69,12 @@ pub fn run(workspace: &Workspace, words: &[&str]) -> Result<()> {
     let machine = BenchMachine::look();
     println!("{machine}");
     let mut bench = Bench::new(workspace, machine, is_quick)?;
+    if let Some(other) = against {
+        if !names.is_empty() {
+            bail!("--against has rows of its own; leave the groups out: {}", names.join(", "));
+        }
+        return against::run(&bench, Path::new(other), is_quick);
+    }
     for group in rows::GROUPS.iter().filter(|group| names.is_empty() || names.contains(group)) {
         println!("==> {group}");
         bench.group(group);
