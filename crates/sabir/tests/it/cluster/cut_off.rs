@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use sabir_testkit::postgres::Postgres;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::fixture::{ClusterFixture, LIMIT, numbered, until};
 use super::programs::ProgramRuns;
@@ -23,6 +23,10 @@ fn the_program_of_a_node_that_is_cut_off_does_not_run_beside_its_successor() {
     let Some(fixture) = CutOffFixture::start() else { return };
     let CutOffFixture { cluster, runs, proxy, task, first } = &fixture;
     let mut live = cluster.subscribe(1, task, Some(0));
+    until("what the program wrote is stored", || {
+        let read = cluster.rpc(1, "GetTask", json!({"id": task}));
+        read["result"]["artifacts"].to_string().contains(&format!("by-{first}."))
+    });
     proxy.cut();
     let second = fixture.until_second_run();
     until("it says that it takes no work", || cluster.node(0).get("/readyz").status == 503);
