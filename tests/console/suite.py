@@ -19,11 +19,11 @@ import traceback
 
 from playwright.sync_api import expect, sync_playwright
 
-from cases import access, agents, appearance, deliveries, keyboard, pictures, planted, restarts, system, task, tasks, waiting
+from cases import access, agents, appearance, deliveries, keyboard, markdown, pictures, planted, restarts, system, task, tasks, waiting
 from stage import PATIENCE, Stage
 
 # Pictures for README.md and docs/ are taken in a run of their own.
-MODULES = (tasks, task, waiting, agents, deliveries, system, keyboard, appearance, access, planted, restarts)
+MODULES = (tasks, task, waiting, agents, deliveries, system, keyboard, appearance, access, markdown, planted, restarts)
 # Sandboxing a browser needs rights that root in a container lacks; all that it opens here is our own.
 BROWSER_ARGUMENTS = ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage']
 

@@ -345,12 +345,16 @@ export async function* frames(task, after, signal, dialect = DIALECTS[0]) {
       throw new Failure(response.status, answer.error?.data?.detail ?? answer.error?.message ?? 'the answer is no stream');
     }
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-    let rest = '';
+    // Joined only where a frame ends: a large one comes in many pieces, and would be copied and searched with each.
+    let pieces = [];
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
       limit.touch();
-      rest += value;
+      const endsBetween = value.startsWith('\n') && pieces.at(-1)?.endsWith('\n');
+      pieces.push(value);
+      if (!endsBetween && !value.includes('\n\n')) continue;
+      const rest = pieces.join('');
       let start = 0;
       for (let end = rest.indexOf('\n\n'); end >= 0; end = rest.indexOf('\n\n', start)) {
         const frame = { id: 0, data: '' };
@@ -361,7 +365,7 @@ export async function* frames(task, after, signal, dialect = DIALECTS[0]) {
         start = end + 2;
         if (frame.data) yield frame;
       }
-      rest = rest.slice(start);
+      pieces = start < rest.length ? [rest.slice(start)] : [];
     }
   } catch (error) {
     if (signal?.aborted) return;
