@@ -67,9 +67,11 @@ async function openOne({ id, main, signal, href, go, title }) {
   const examples = [...new Set(skills.flatMap((skill) => skill.examples ?? []))].slice(0, 8);
   const form = sendForm({ agent: id }, { examples, label: `Message to ${id}`, withCommand: true }, (task) => go(taskPage(task)));
   const json = h('pre.code.card');
+  let copied = '';
   const tabs = FORMATS.map(([label, version]) => button(label, async (event) => {
     for (const tab of tabs) tab.setAttribute('aria-pressed', tab === event.target);
-    setText(json, JSON.stringify(await card(id, version).catch((failure) => failure.message), null, 2));
+    copied = JSON.stringify(await card(id, version).catch((failure) => failure.message), null, 2);
+    setText(json, copied);
   }, { 'aria-pressed': 'false', 'data-card': label }));
   fill(body, h('section.panel', h('h2', 'Send a message'), form),
     h('section', h('h2', about.name), h('p', about.description),
@@ -79,7 +81,7 @@ async function openOne({ id, main, signal, href, go, title }) {
         pair('Addresses', about.supportedInterfaces?.map((one) => h('div', h('code', one.url), ` ${one.protocolBinding} ${one.protocolVersion}`))))),
     h('section', h('h2', plural(skills.length, 'skill')), skills.map((skill) => h('article.skill', h('h3', skill.name), h('p', skill.description),
       h('p', (skill.tags ?? []).map((tag) => h('span.tag', tag)))))),
-    h('section', h('h2', 'The card as JSON'), h('div.row', tabs, h('span.spring'), copyButton(() => json.textContent)), json));
+    h('section', h('h2', 'The card as JSON'), h('div.row', tabs, h('span.spring'), copyButton(() => copied)), json));
   pageKeys([['m', 'Write a message', () => form.focusField()]]);
   tabs[0].click();
 }

@@ -4,6 +4,7 @@ import { CONSOLE, countTasks, onUnauthorized, setToken, token } from './api.js';
 import { every } from './connection.js';
 import { button, h, setText } from './dom.js';
 import { growOlder } from './format.js';
+import { spelled } from './hidden_letters.js';
 import { globalKeys, listen, moveRow, pageKeys, showKeys } from './keys.js';
 import { askForToken } from './login.js';
 import { GROUPS } from './state.js';
@@ -60,7 +61,7 @@ function show() {
 }
 
 function title(next) {
-  words = next;
+  words = spelled(next);
   document.title = `${questions ? `(${questions}) ` : ''}${words} · Sabir`;
 }
 

@@ -1,6 +1,10 @@
-// Elements without HTML: what is given as text becomes a text node, whoever wrote it.
+// Elements without HTML: what is given as text becomes a text node, whoever wrote it, and letters that nobody sees become marks.
+
+import { pieces, spelled } from './hidden_letters.js';
 
 const PROPERTIES = new Set(['value', 'checked', 'disabled', 'hidden', 'open', 'selected']);
+/** Attributes that people read. */
+const WORDS = new Set(['title', 'alt', 'aria-label', 'placeholder']);
 
 /** An element (`tag.class.class`) with attributes, listeners (`onclick`) and children. */
 export function h(name, ...children) {
@@ -13,7 +17,7 @@ export function h(name, ...children) {
     if (PROPERTIES.has(key)) element[key] = value;
     else if (key === 'class') element.className = value;
     else if (key.startsWith('on')) element.addEventListener(key.slice(2), value);
-    else if (value !== false) element.setAttribute(key, value === true ? '' : value);
+    else if (value !== false) element.setAttribute(key, value === true ? '' : WORDS.has(key) ? spelled(String(value)) : value);
   }
   return add(element, children);
 }
@@ -22,9 +26,16 @@ export function h(name, ...children) {
 function add(element, children) {
   for (const child of children) {
     if (Array.isArray(child)) add(element, child);
+    else if (typeof child === 'string') addText(element, child);
     else if (child !== null && child !== undefined && child !== false) element.append(child);
   }
   return element;
+}
+
+function addText(element, text) {
+  for (const [words, letters] of pieces(text)) {
+    element.append(letters ? h('span.hidden-letters', { title: 'Letters that cannot be seen' }, words) : words);
+  }
 }
 
 export function fill(element, ...children) {
@@ -34,7 +45,8 @@ export function fill(element, ...children) {
 
 /** Sets text only if it is another one, so that nothing flickers and screen readers stay calm. */
 export function setText(element, text) {
-  if (element.textContent !== text) element.textContent = text;
+  const words = spelled(String(text));
+  if (element.textContent !== words) element.textContent = words;
 }
 
 /** Tells screen readers what has happened. The same words are not repeated. */

@@ -6,6 +6,7 @@ import { commandLine, copyButton } from './clipboard.js';
 import { announce, button, confirmButton, fill, h, setText } from './dom.js';
 import { ago, bytes, count, firstLine, plural, short, span } from './format.js';
 import { showFrames } from './frames.js';
+import { spelled } from './hidden_letters.js';
 import { pageKeys } from './keys.js';
 import { artifactDownload, costOf, costText, renderParts, sizeOf } from './parts.js';
 import { questionCard, watchCards } from './question.js';
@@ -177,7 +178,7 @@ export function open({ id, query, main, signal, href, go, title }) {
     cancel.hidden = !isFound || !known.state || isOver(known.state);
     const words = firstLine(known.message) || short(id);
     setText(heading, words);
-    heading.title = known.message ?? '';
+    heading.title = spelled(known.message ?? '');
     title(`${known.state ? `${known.state}: ` : ''}${words.slice(0, 60)}`);
     if (before !== known.state) {
       if (before) announce(`The task is ${known.state}`);

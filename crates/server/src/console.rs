@@ -41,6 +41,7 @@ const FILES: &[(&str, &str)] = files![
     "dom.js"
     "format.js"
     "frames.js"
+    "hidden_letters.js"
     "icon.svg"
     "keys.js"
     "login.js"

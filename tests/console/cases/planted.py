@@ -110,6 +110,51 @@ def script_in_names_of_artifacts_and_in_cards_stays_text(stage):
         _check(page, f'a card on {path}')
 
 
+def letters_that_nobody_sees_are_shown_where_one_approves(stage):
+    """An override turns the order of what is read, and tag letters take no room: a command would look like another one."""
+    command = 'rm -rf /ho\u200cme \u202e# \U000e0061\U000e0062'
+    shown = 'rm -rf /hoU+200Cme U+202E# U+E0061 U+E0062'
+    options = [{'optionId': 'allow', 'name': 'All\u200bow', 'kind': 'allow_once'}, {'optionId': 'reject', 'name': 'Reject', 'kind': 'reject_once'}]
+    said = {**SAID, 'text': 'do\u202ene', 'title': f'run\u2066 {command}', 'input': {'comm\u00adand': command, 'list': [command]}, 'options': options}
+    server = stage.server(said=said)
+    task = server.send('pl\u202eease, \u0645\u06cc\u200c\u062e \U0001f468\u200d\U0001f469\u200d\U0001f467', agent='asks')['id']
+    for path in ('waiting', f'tasks/{task}'):
+        page = stage.page(server, f'/console/{path}')
+        card = page.locator('.question')
+        expect(card).to_contain_text(f'U+2066 {shown}')
+        expect(card.locator('dt').first).to_have_text('commU+00ADand')
+        expect(card.locator('dd').first).to_have_text(shown)
+        expect(card.locator('dd').last).to_contain_text(shown)
+        expect(card.locator('.choices button').first).to_have_text('AllU+200Bow')
+        _check_hidden(page, path)
+    # What a script or an emoji needs is no trick.
+    page = stage.page(server, '/console/tasks')
+    row = page.locator('.rows.tasks')
+    expect(row).to_contain_text('\u0645\u06cc\u200c\u062e \U0001f468\u200d\U0001f469\u200d\U0001f467')
+    expect(row).to_contain_text('U+202E')
+    _check_hidden(page, 'tasks')
+    page = stage.page(server, f'/console/tasks/{task}')
+    ready(page.locator('.question'))
+    page.keyboard.press('y')
+    server.until(task, 'COMPLETED')
+    expect(page.locator('.timeline')).to_contain_text('doU+202Ene')
+    settle(page)
+    page.evaluate(UNFOLD)
+    _check_hidden(page, 'the task after the answer')
+
+
+def _check_hidden(page, where):
+    hidden = r'[\u202e\u2066\u200b\u00ad\u{e0061}]'
+    found = page.evaluate(
+        """(hidden) => [...document.querySelectorAll('*')].flatMap((element) => [
+            ...[...element.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE).map((node) => node.data),
+            ...['title', 'alt', 'aria-label', 'placeholder'].map((name) => element.getAttribute(name) ?? ''),
+        ]).concat(document.title).filter((text) => new RegExp(hidden, 'u').test(text))""",
+        hidden,
+    )
+    assert not found, f'{where}: {found[:3]!r}'
+
+
 def markdown_links_are_safe_and_lead_out(stage):
     server = stage.server(said={**SAID, 'text': '[a](https://example.com/a) [m](mailto:a@example.com) [f](file:///etc/passwd)'})
     task = server.send('please', agent='asks')['id']
