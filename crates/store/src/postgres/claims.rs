@@ -54,7 +54,8 @@ const CLAIM_OF_ENDED: &str = "WITH lost AS (
 /// was left for so long, any node takes it, and settles it.
 ///
 /// The oldest of each context, if no other task of the context has a run, and if it waits for no other node. It has the context
-/// from then on, so that no younger task overtakes it.
+/// from then on, so that no younger task overtakes it. A node that is there without the agent of the task, after a change of its
+/// configuration, is waited for no longer than one that is gone; one that has just begun may not have published its agents yet.
 ///
 /// Of an agent with a limit over all nodes, no more than may begin a run now; what others have claimed for it counts as begun.
 const CLAIM_LEFT: &str = "WITH limited AS MATERIALIZED (
@@ -76,7 +77,8 @@ const CLAIM_LEFT: &str = "WITH limited AS MATERIALIZED (
             AND NOT EXISTS (SELECT FROM tasks AS older
                 WHERE older.is_left AND older.context = tasks.context AND older.party = tasks.party AND older.no < tasks.no)
             AND (tasks.home IS NULL OR tasks.home = $3 OR NOT EXISTS (SELECT FROM nodes
-                WHERE nodes.name = tasks.home AND (nodes.ended IS NULL OR nodes.beat > now() - make_interval(secs => $4))))
+                WHERE nodes.name = tasks.home AND (nodes.ended IS NULL OR nodes.beat > now() - make_interval(secs => $4))
+                    AND (parties.agent = ANY(nodes.agents) OR nodes.started > now() - make_interval(secs => $4))))
         ORDER BY tasks.no LIMIT $5 FOR UPDATE OF tasks SKIP LOCKED),
     ready AS (
         SELECT placed.* FROM (SELECT locked.*, row_number() OVER (PARTITION BY agent ORDER BY no) AS place FROM locked) AS placed
@@ -139,8 +141,10 @@ const OWNED: &str = "SELECT no, epoch FROM tasks WHERE node = $1";
 const LEFT_TASKS: &str = "SELECT count(*) FROM tasks JOIN parties ON parties.no = tasks.party
     WHERE tasks.is_left AND parties.agent = $1";
 
-const HOME: &str = "SELECT agent_state.home, NOT EXISTS (SELECT FROM nodes WHERE nodes.name = agent_state.home
-        AND (nodes.ended IS NULL OR nodes.beat > now() - make_interval(secs => $4)))
+/// As for a task that was left: a node that has lost the agent is gone, too.
+const HOME: &str = "SELECT agent_state.home, NOT EXISTS (SELECT FROM nodes JOIN parties ON parties.no = $1
+        WHERE nodes.name = agent_state.home AND (nodes.ended IS NULL OR nodes.beat > now() - make_interval(secs => $4))
+            AND (parties.agent = ANY(nodes.agents) OR nodes.started > now() - make_interval(secs => $4)))
     FROM agent_state WHERE party = $1 AND context = $2 AND home <> $3";
 
 /// What all of this needs.

@@ -341,10 +341,8 @@ async fn a_left_task_waits_for_its_home() {
     let Some(url) = new_database() else { return };
     let (a, b) = (node(&url, "a").await, node(&url, "b").await);
     let (ann, echo, place) = (owner("ann"), agent("echo"), context("c1"));
-    let first = begin(&a, ["ann", "echo", "t1", "c1"], run(), &[]).await.unwrap();
-    let rest = Ownership { then: AfterAppend::Rest, ..hold(first.epoch) };
-    let state = [SideRow::AgentState(Some("session".into()))];
-    add(&a, first.task, 1, &[status(State::Completed, 2)], &state, rest).await.unwrap();
+    assert_eq!(a.claim(claiming("echo"), 9).await.unwrap(), []);
+    begin_session(&a).await;
     assert_eq!(a.home(&ann, &echo, &place).await.unwrap(), None);
     let home = b.home(&ann, &echo, &place).await.unwrap().expect("a home");
     assert_eq!((&*home.node, home.is_gone), ("a", false));
@@ -357,6 +355,33 @@ async fn a_left_task_waits_for_its_home() {
         until(async || Some(b.claim(claiming("echo"), 9).await.unwrap()).filter(|tasks| !tasks.is_empty())).await;
     assert_eq!((claimed[0].unfinished.row.no, claimed[0].lost_home.as_deref()), (left.task, Some("a")));
     assert!(b.home(&ann, &echo, &place).await.unwrap().expect("a home").is_gone);
+}
+
+/// A task of ann has run on this node, and its context has a session there.
+async fn begin_session(node: &PostgresStore) {
+    let first = begin(node, ["ann", "echo", "t1", "c1"], run(), &[]).await.unwrap();
+    let rest = Ownership { then: AfterAppend::Rest, ..hold(first.epoch) };
+    let state = [SideRow::AgentState(Some("session".into()))];
+    add(node, first.task, 1, &[status(State::Completed, 2)], &state, rest).await.unwrap();
+}
+
+/// A server that was started again with another configuration.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_left_task_waits_no_longer_for_a_home_that_has_lost_its_agent() {
+    let Some(url) = new_database() else { return };
+    let (a, b) = (node(&url, "a").await, node(&url, "b").await);
+    let (ann, echo, place) = (owner("ann"), agent("echo"), context("c1"));
+    begin_session(&a).await;
+    a.claim(claiming("other"), 9).await.unwrap();
+    let leave = then(AfterAppend::Leave { home: Some("a".into()) });
+    let left = begin(&b, ["ann", "echo", "t2", "c1"], leave, &[]).await.unwrap();
+    let claimed =
+        until(async || Some(b.claim(claiming("echo"), 9).await.unwrap()).filter(|tasks| !tasks.is_empty())).await;
+    assert_eq!((claimed[0].unfinished.row.no, claimed[0].lost_home.as_deref()), (left.task, Some("a")));
+    assert!(b.home(&ann, &echo, &place).await.unwrap().expect("a home").is_gone);
+    // It lives all the same.
+    let members = b.members().await.unwrap();
+    assert!(members.iter().all(|member| member.state == MemberState::Alive), "{members:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
