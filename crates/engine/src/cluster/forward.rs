@@ -9,6 +9,7 @@
 //! | waits                                 | it extends the call's life at each look                                          |
 //! | is gone, or its caller is             | expires within `LIFETIME`                                                        |
 //! | cannot reach the store                | it looks again until the call has expired, and only then tells its caller of the failure |
+//! | was frozen for longer than that       | a row that is missing may have been forgotten, so it tells its caller of a failure |
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,6 +33,10 @@ const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 /// How long a call may be done after its sender has last looked.
 const LIFETIME: Duration = Duration::from_secs(10);
+
+/// How long the row of a call is there for certain after its life. Any node may remove it a minute after that
+/// (`sabir_store::postgres`), and half of it is kept as a margin.
+const REMEMBERED: Duration = Duration::from_secs(30);
 
 /// What is forwarded.
 #[derive(Serialize, Deserialize)]
@@ -177,6 +182,7 @@ impl Membership {
         let mut until = Instant::now() + LIFETIME;
         let forwarded = self.cluster.forward(ForwardedCall { number, task: no, call: envelope }, until).await;
         let (mut is_stored, mut failure) = (forwarded.is_ok(), forwarded.err());
+        let mut known_until = until;
         loop {
             let mut changed = std::pin::pin!(self.forwards_changed.notified());
             // Registered before the look, so that no change is missed.
@@ -189,7 +195,9 @@ impl Membership {
                 None => until = now + LIFETIME,
             }
             match self.cluster.forward_state(number, until).await {
-                Ok(ForwardState::Done) if is_stored && now < until => return Ok(Forwarding::Done),
+                Ok(ForwardState::Done) if is_stored && was_done(known_until, Instant::now()) => {
+                    return Ok(Forwarding::Done);
+                }
                 // It may have been stored and done, or forgotten, or it will be stored when it has expired.
                 Ok(ForwardState::Done) => {
                     failure.get_or_insert_with(|| StoreError::Failed("a forwarded call is not to be found".into()));
@@ -201,13 +209,18 @@ impl Membership {
                         Reply::Refused(refusal) => Err(refusal.into_error(key)),
                     };
                 }
-                Ok(ForwardState::Pending) => (is_stored, failure) = (true, None),
+                Ok(ForwardState::Pending) => (is_stored, failure, known_until) = (true, None, until),
                 // It may have been withdrawn.
                 Err(error) => (is_stored, failure) = (false, Some(error)),
             }
             let _ = tokio::time::timeout(self.cluster.poll_interval(), changed).await;
         }
     }
+}
+
+/// Whether a call whose row is missing now was done. `known_until`: the end of its life when the row was last seen.
+fn was_done(known_until: Instant, now: Instant) -> bool {
+    now < known_until + REMEMBERED
 }
 
 /// A message that this node has forwarded. This node may become the owner of the task, and must not take the message for a
@@ -370,5 +383,23 @@ async fn answer(cluster: &dyn Cluster, number: ForwardNo, reply: &Reply) {
     if let Err(error) = cluster.answer_forwarded(number, reply).await {
         // The call is found again, and answered again.
         tracing::warn!(%error, "cannot answer a call that another node forwarded; will try again");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sender that was stopped for minutes finds no row, whether its call was done or has expired and was forgotten.
+    #[test]
+    fn a_missing_row_is_believed_only_while_nobody_may_have_forgotten_it() {
+        let seen = Instant::now();
+        let known_until = seen + LIFETIME;
+        for (seconds, expected) in
+            [(0, true), (1, true), (16, true), (39, true), (40, false), (70, false), (600, false)]
+        {
+            let now = seen + Duration::from_secs(seconds);
+            assert_eq!(was_done(known_until, now), expected, "{seconds} s after the last look");
+        }
     }
 }
