@@ -83,6 +83,7 @@ fn main() -> ExitCode {
         }
         return ExitCode::from(2);
     }
-    eprintln!("sabir: {error:#}");
+    // A server or a file may have had a say in it.
+    eprintln!("sabir: {}", terminal_text::visible_lines(&format!("{error:#}")));
     ExitCode::from(1)
 }

@@ -36,12 +36,16 @@ pub fn visible_json(json: &str) -> String {
     shown
 }
 
+/// What Unicode lets no font show, and letters that are blank although they are no spaces. Not the two selectors by which an emoji
+/// gets its colours.
 fn is_hidden(letter: char) -> bool {
     letter.is_control()
         || matches!(
             letter,
-            '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}'
-                | '\u{feff}' | '\u{e0000}'..='\u{e007f}'
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+                | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}'
+                | '\u{fe00}'..='\u{fe0d}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
+                | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
         )
 }
 
@@ -53,6 +57,15 @@ mod tests {
     fn nothing_steers_the_terminal() {
         assert_eq!(visible("a\u{1b}[2Jé\u{202e}\n\u{9b}"), "a\u{fffd}[2Jé\u{fffd}\u{fffd}\u{fffd}");
         assert_eq!(visible_lines("a\u{1b}[2J\r\n\tb\rc\u{202e}\u{7}"), "a\u{fffd}[2J\n\tbc\u{fffd}\u{fffd}");
+    }
+
+    #[test]
+    fn letters_that_take_no_room_are_seen() {
+        let hidden =
+            "\u{200b}\u{2067}\u{206a}\u{e0101}\u{e0041}\u{3164}\u{115f}\u{34f}\u{fe00}\u{2800}\u{180e}\u{fff9}";
+        assert_eq!(visible(hidden), "\u{fffd}".repeat(hidden.chars().count()));
+        let shown = "a b\u{a0}\u{2764}\u{fe0f} \u{1f600} \u{fffd} \u{5d0} \u{e01}";
+        assert_eq!(visible(shown), shown);
     }
 
     #[test]

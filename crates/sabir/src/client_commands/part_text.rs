@@ -62,7 +62,7 @@ fn spell_size(bytes: usize) -> String {
 }
 
 /// The same JSON on several lines. Numbers, texts and the order of members stay as they are.
-fn pretty_json(json: &str) -> String {
+pub fn pretty_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len() * 2);
     let (mut depth, mut in_text, mut is_escaped) = (0_usize, false, false);
     let mut letters = json.chars().peekable();

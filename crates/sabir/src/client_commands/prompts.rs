@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use sabir_model::{Choice, Status};
+use sabir_model::{Choice, Content, Message, Part, QUESTION, QuestionType, Status};
 
 use super::interrupts::Interrupts;
 use super::keyboard::Keyboard;
-use super::part_text::parts_text;
+use super::part_text::{parts_text, pretty_json};
 use crate::terminal_text::{visible, visible_lines};
 
 pub struct Prompts {
@@ -68,7 +68,8 @@ impl Prompts {
     }
 }
 
-/// The question of a task that waits, with the answers that it offers.
+/// The question of a task that waits, with the answers that it offers. What a tool would get comes first and is never shortened:
+/// whoever grants it permission answers for all of it.
 pub fn question_text(status: &Status) -> String {
     let Some(message) = status.message.as_deref() else { return "The agent waits for an answer.".to_owned() };
     let words = message.parts.iter().filter(|part| part.as_text().is_some()).cloned().collect::<Vec<_>>();
@@ -76,14 +77,35 @@ pub fn question_text(status: &Status) -> String {
     let words = if words.is_empty() { visible_lines(&message.question_text()) } else { words };
     let choices = message.question_choices();
     let line = |(place, choice): (usize, &Choice)| format!("\n  {}  {}", place + 1, visible(&choice.name));
-    format!("{words}{}", choices.iter().enumerate().map(line).collect::<String>())
+    let tool = tool_text(message).unwrap_or_default();
+    format!("{tool}{words}{}", choices.iter().enumerate().map(line).collect::<String>())
+}
+
+/// The tool that a question for permission is about, with its input. Other servers may write whatever they like for it.
+fn tool_text(message: &Message) -> Option<String> {
+    let data = |part: &Part| match &part.content {
+        Content::Data(data) if data.text_of("kind").as_deref() == Some(QUESTION) => Some(data.clone()),
+        _ => None,
+    };
+    let question = message.parts.iter().find_map(data)?;
+    if message.question_type() != QuestionType::Permission {
+        return None;
+    }
+    let shown = |name: &str| question.member(name).filter(|value| value.as_str() != "null");
+    let tool = shown("tool").map(|tool| visible(&tool.text().unwrap_or_else(|| tool.as_str().to_owned())));
+    let input = shown("input").map(|input| visible_lines(&pretty_json(input.as_str())));
+    match (tool, input) {
+        (None, None) => None,
+        (tool, None) => Some(format!("tool {}\n", tool.unwrap_or_default())),
+        (tool, Some(input)) => Some(format!("tool {} with {input}\n", tool.as_deref().unwrap_or("without a name"))),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use sabir_model::{Json, Message, MessageId, Part, Role, State, Timestamp};
+    use sabir_model::{Json, MessageId, Role, State, Timestamp};
 
     use super::*;
 
@@ -92,10 +114,20 @@ mod tests {
         let data = |text: &str| Part::data(Json::parse(text).unwrap());
         let choices = r#"{"kind":"question","question":"Run it?","choices":[
             {"id":"a","name":"Allow\u001b[2J","kind":"allow_once"},{"id":"r","name":"Reject","kind":"reject_once"}]}"#;
+        let permission = r#"{"kind":"question","type":"permission","question":"Run it?","tool":"Bash\u009b",
+            "input":{"command":"rm -rf /@"},"choices":[{"id":"a","name":"Allow","kind":"allow_once"}]}"#;
+        let permission = permission.replace('@', "\u{202e}");
+        let permission = permission.as_str();
         for (parts, expected) in [
             (vec![Part::text("Which day?\u{1b}")], "Which day?\u{fffd}"),
             (vec![Part::text("Run it?"), data(choices)], "Run it?\n  1  Allow\u{fffd}[2J\n  2  Reject"),
             (vec![data(choices)], "Run it?\n  1  Allow\u{fffd}[2J\n  2  Reject"),
+            (
+                vec![Part::text("Run it?"), data(permission)],
+                "tool Bash\u{fffd} with {\n  \"command\": \"rm -rf /\u{fffd}\"\n}\nRun it?\n  1  Allow",
+            ),
+            // It asks for words, whatever it says of a tool.
+            (vec![Part::text("Which?"), data(&permission.replace("permission", "input"))], "Which?\n  1  Allow"),
         ] {
             let message = Message::new(MessageId::parse("m").unwrap(), Role::Agent, parts);
             let status =

@@ -223,11 +223,15 @@ fn files_that_are_not_whole_and_stores_in_use_are_refused_and_nothing_is_changed
     flipped[middle] ^= 0x10;
     let mut longer = whole.clone();
     longer.push(b'x');
+    let header = 15 + 5 + u32::from_be_bytes(whole[16..20].try_into().unwrap()) as usize;
+    let stopped = [&whole[..header], b"X\0\0\0\x08\x1b[2Jgone"].concat();
     for (name, bytes, words) in [
         ("cut", whole[..whole.len() - 1].to_vec(), "its end is missing, so it is not complete"),
         ("cut-early", whole[..200].to_vec(), "its end is missing, so it is not complete"),
         ("flipped", flipped, "it is damaged"),
         ("longer", longer, "something follows its end"),
+        // Nothing that is in it steers the terminal.
+        ("stopped", stopped, "the server stopped writing it: \u{fffd}[2Jgone"),
         ("foreign", database.clone(), "it is no backup of Sabir"),
         ("empty", Vec::new(), "it is no backup of Sabir"),
         ("newer", b"Sabir backup 2\nB".to_vec(), "it was made by a newer Sabir"),
