@@ -162,6 +162,8 @@ pub struct Hints {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskProgress {
     pub task: TaskNo,
+    /// Whose task it is now: an operator may have given it to somebody else.
+    pub belongs_to: Owner,
     /// The number of its last event.
     pub seq: Seq,
     pub owner: TaskOwner,

@@ -73,7 +73,12 @@ impl Followed {
     fn add(self: &Arc<Self>, no: TaskNo, key: &TopicKey) -> FollowGuard {
         let mut topics = lock(&self.topics);
         let new = || FollowedTopic { key: key.clone(), readers: 0, is_new: true };
-        topics.entry(no).or_insert_with(new).readers += 1;
+        let topic = topics.entry(no).or_insert_with(new);
+        topic.readers += 1;
+        if topic.key != *key {
+            // The task has another owner since, and nobody may see the rest of it by the old key.
+            (topic.key, topic.is_new) = (key.clone(), true);
+        }
         drop(topics);
         self.added.notify_one();
         FollowGuard { followed: self.clone(), no }
@@ -121,8 +126,9 @@ impl Engine {
         };
         let Some(no) = lease.no() else { return Ok(Loaded::Missing) };
         let known = lease.position().seq;
-        let Some(progress) = membership.cluster.progress(vec![no]).await?.pop() else {
-            // It was deleted, and whoever opens its topic next must not find this one.
+        let progress = membership.cluster.progress(vec![no]).await?.pop();
+        let Some(progress) = progress.filter(|progress| progress.belongs_to == lease.key.owner) else {
+            // It was deleted, or given to another owner, and whoever opens its topic next must not find this one.
             self.core.topic_cache.forget(lease);
             self.core.feed.detach(lease);
             return Ok(Loaded::Missing);
@@ -201,6 +207,10 @@ impl Engine {
             Ok(progress) => progress,
             Err(error) => return tracing::warn!(%error, "cannot look at tasks of other nodes; will try again"),
         };
+        let is_of_topic = |progress: &TaskProgress| {
+            foreign.get(&progress.task).is_some_and(|(lease, _)| lease.key.owner == progress.belongs_to)
+        };
+        let progress: Vec<TaskProgress> = progress.into_iter().filter(is_of_topic).collect();
         let found: HashSet<TaskNo> = progress.iter().map(|progress| progress.task).collect();
         let catch_up_all = stream::iter(progress).for_each_concurrent(AT_ONCE, |progress| {
             let followed = foreign.get(&progress.task);
@@ -213,7 +223,7 @@ impl Engine {
             }
         });
         catch_up_all.await;
-        // Retention has deleted the others.
+        // Retention has deleted the others, or an operator has given them to another owner.
         for (no, (lease, _)) in foreign {
             if !found.contains(&no) {
                 lease.abandon();

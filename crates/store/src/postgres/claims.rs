@@ -122,8 +122,8 @@ const PROGRESS: &str = concat!(
     "SELECT tasks.no, ",
     last_seq!(),
     ", tasks.node, nodes.name, tasks.is_left, EXISTS (SELECT FROM inbox WHERE inbox.no = tasks.no),
-        EXISTS (SELECT FROM inbox WHERE inbox.no = tasks.no AND inbox.answers)
-    FROM tasks LEFT JOIN nodes ON nodes.no = tasks.node WHERE tasks.no = ANY($1)"
+        EXISTS (SELECT FROM inbox WHERE inbox.no = tasks.no AND inbox.answers), parties.owner
+    FROM tasks JOIN parties ON parties.no = tasks.party LEFT JOIN nodes ON nodes.no = tasks.node WHERE tasks.no = ANY($1)"
 );
 
 /// It frees its context, as an append that rests or leaves a task does, and at rest its send too.
@@ -394,17 +394,20 @@ impl Claimer<'_> {
         }
         let own = self.node.number();
         let rows = self.db.query(PROGRESS, &[&numbers]).await?;
-        let progress = rows.iter().map(|row| TaskProgress {
-            task: TaskNo(row.get::<_, i64>(0) as u64),
-            seq: row.get::<_, i64>(1) as Seq,
-            owner: match (row.get::<_, Option<i64>>(2), row.get(4)) {
-                (Some(node), _) if node == own => TaskOwner::ThisNode,
-                (Some(_), _) => TaskOwner::Other(row.get::<_, Option<&str>>(3).unwrap_or("unknown").into()),
-                (None, true) => TaskOwner::Left,
-                (None, false) => TaskOwner::Nobody,
-            },
-            has_message: row.get(5),
-            has_answer: row.get(6),
+        let progress = rows.iter().filter_map(|row| {
+            Some(TaskProgress {
+                task: TaskNo(row.get::<_, i64>(0) as u64),
+                belongs_to: rows::owner(row.get(7)).ok()?,
+                seq: row.get::<_, i64>(1) as Seq,
+                owner: match (row.get::<_, Option<i64>>(2), row.get(4)) {
+                    (Some(node), _) if node == own => TaskOwner::ThisNode,
+                    (Some(_), _) => TaskOwner::Other(row.get::<_, Option<&str>>(3).unwrap_or("unknown").into()),
+                    (None, true) => TaskOwner::Left,
+                    (None, false) => TaskOwner::Nobody,
+                },
+                has_message: row.get(5),
+                has_answer: row.get(6),
+            })
         });
         Ok(progress.collect())
     }

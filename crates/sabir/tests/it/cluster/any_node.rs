@@ -1,8 +1,9 @@
 //! Whatever a caller wants of a task, any node does it.
 
+use sabir_testkit::sse;
 use serde_json::{Value, json};
 
-use super::fixture::{ClusterFixture, id_of, message, numbered, request};
+use super::fixture::{ClusterFixture, LIMIT, id_of, message, numbered, request};
 
 #[test]
 fn a_task_is_read_and_listed_everywhere() {
@@ -38,6 +39,26 @@ fn a_stream_is_followed_live_on_another_node() {
     assert_eq!(seen, cluster.events(1, &id, 0));
     assert_eq!(seen.iter().map(|(number, _)| *number).collect::<Vec<_>>(), (1..=seen.len() as u64).collect::<Vec<_>>());
     assert_eq!(cluster.events(1, &id, 30), seen[30..]);
+}
+
+/// The stream was opened by the owner of that time.
+#[test]
+fn who_still_watches_a_task_that_was_given_away_on_another_node_hears_no_more() {
+    let Some(cluster) = ClusterFixture::with(2, "[[agent]]\nid = \"tck\"\nkind = \"conformance\"\n") else { return };
+    let asks = json!({"message": {"messageId": "tck-input-required-1"}});
+    let id = id_of(&cluster.send(0, "ask", asks));
+    let mut watched = cluster.subscribe(1, &id, None);
+    watched.give_up_after(LIMIT);
+    let snapshot = watched.next_frame().unwrap().expect("it waits");
+    assert!(snapshot.data.contains("TASK_STATE_INPUT_REQUIRED"), "{}", snapshot.data);
+    let path = "/admin/v1/tasks/assign?from=anonymous&to=token:alice";
+    let given = cluster.http(0).exchange("POST", path, &[], b"").unwrap();
+    assert_eq!((given.status, &given.json()["moved"]), (200, &json!(1)), "{}", given.text());
+    assert_eq!(watched.rest().unwrap().len(), 0);
+    // Nor does it begin again.
+    let body = request("SubscribeToTask", json!({"id": id}));
+    let again = sse::open(cluster.node(1).address, "POST", "/", &[("A2A-Version", "1.0")], body.as_bytes()).unwrap();
+    assert!(again.err().is_some_and(|refused| refused.text().contains("-32001")));
 }
 
 #[test]
