@@ -152,6 +152,9 @@ impl App {
         if let Some(door) = app.mcp.as_ref().filter(|_| parts.uri.path() == mcp::PATH) {
             return self.mcp(door, parts, asking, origin).await;
         }
+        if let Some(door) = app.mcp.as_ref().filter(|_| parts.uri.path() == mcp::CARD_PATH) {
+            return self.mcp_card(door, parts, &asking.peer, host).await;
+        }
         if parts.uri.path() == openapi::PATH {
             return openapi::answer(parts, &app.cards.base(parts, host), &app.settings.facts.version, &app.auth);
         }
@@ -182,7 +185,7 @@ impl App {
             Surface::GrpcService(GrpcService::Health(method)) => {
                 return self.grpc_health(parts, asking, method, grpc.as_ref(), &head).await;
             }
-            Surface::Catalogue => match app.cards.public_catalogue(parts, host, &listed) {
+            Surface::Catalogue => match app.cards.public_catalogue(parts, host, &listed, app.mcp.as_ref()) {
                 Some(catalogue) => return catalogue,
                 None => Surface::Catalogue,
             },
@@ -208,7 +211,9 @@ impl App {
         let located = if app.hides_agents { locate(&head, &agents) } else { located };
         let endpoint = match located {
             Surface::Call(endpoint) => endpoint,
-            Surface::Catalogue => return self.for_this_caller(app.cards.catalogue(parts, host, &agents)),
+            Surface::Catalogue => {
+                return self.for_this_caller(app.cards.catalogue(parts, host, &agents, app.mcp.as_ref()));
+            }
             Surface::AgentList => return self.for_this_caller(app.cards.agent_list(parts, &agents)),
             Surface::Refused(refusal) => return response_of(refusal.reply()),
             // Of an agent that is not listed, or they would have been answered before.
@@ -304,7 +309,7 @@ impl App {
     }
 
     /// What not everybody is shown must not reach others through a cache between here and the caller.
-    fn for_this_caller(&self, mut response: Response<Body>) -> Response<Body> {
+    pub(crate) fn for_this_caller(&self, mut response: Response<Body>) -> Response<Body> {
         if self.inner.auth.is_required() || self.inner.hides_agents {
             response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
         }

@@ -12,26 +12,32 @@ use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::future::BoxFuture;
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
 use hyper::body::Frame;
-use sabir_doors::mcp::{McpCall, McpDoor, McpHeaders, McpReply};
+use sabir_doors::mcp::{McpCall, McpDoor, McpHeaders, McpReply, McpTransport};
 use sabir_model::Error;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep};
 
 use crate::app::App;
+use crate::auth::Peer;
 use crate::body::Body;
 use crate::budget::{Budget, Reservation, SMALL};
 use crate::cors::RequestOrigin;
 use crate::exchange::{Asking, event_stream, header_text};
+use crate::host::Authority;
 use crate::open_streams::OpenStream;
 use crate::pieces::{Large, Pieces};
 
 /// Where the door is.
 pub(crate) const PATH: &str = "/mcp";
+/// Where its card is, for programs that look before they connect.
+pub(crate) const CARD_PATH: &str = "/mcp/server-card";
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+/// What `sabir mcp` sends, since it carries messages of another transport.
+const TRANSPORT: &str = "sabir-mcp-transport";
 /// The headers of MCP.
-const REPEATING: [&str; 4] = ["mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name"];
+const REPEATING: [&str; 5] = ["mcp-session-id", "mcp-protocol-version", "mcp-method", "mcp-name", TRANSPORT];
 const METHODS: &str = "POST, DELETE";
 /// Of JSON-RPC, for refusals that the protocol has no code for.
 const INVALID_REQUEST: i32 = -32600;
@@ -57,7 +63,11 @@ impl App {
             return refused(StatusCode::BAD_REQUEST, &format!("the header {name} is there twice"));
         }
         let session = header_text(&parts.headers, SESSION.as_str());
-        if session.is_some_and(|id| !McpDoor::knows_session(id)) {
+        let transport = match header_text(&parts.headers, TRANSPORT) {
+            Some("stdio") => McpTransport::Stdio,
+            _ => McpTransport::Http,
+        };
+        if session.is_some_and(|id| !McpDoor::knows_session(id, transport)) {
             return refused(StatusCode::NOT_FOUND, "there is no such session; send initialize again");
         }
         match parts.method.as_str() {
@@ -82,6 +92,7 @@ impl App {
             method: header_text(&parts.headers, "mcp-method"),
             name: header_text(&parts.headers, "mcp-name"),
             session,
+            transport,
         };
         let reply = door.receive_http(&caller, headers, &body).await;
         drop(body);
@@ -117,6 +128,29 @@ impl App {
 }
 
 impl App {
+    /// The card of the door, for those who may read the catalogue.
+    pub(crate) async fn mcp_card(
+        &self,
+        door: &McpDoor,
+        parts: &Parts,
+        peer: &Peer,
+        host: Option<Authority<'_>>,
+    ) -> Response<Body> {
+        if !matches!(parts.method, Method::GET | Method::HEAD) {
+            let mut response = refused(StatusCode::METHOD_NOT_ALLOWED, "read the card by GET");
+            response.headers_mut().insert(header::ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return response;
+        }
+        let cards = &self.inner.cards;
+        if let Some(card) = cards.public_mcp_card(parts, host, door) {
+            return card;
+        }
+        match self.admitted_caller(parts, peer).await {
+            Ok(_) => self.for_this_caller(cards.mcp_card(parts, host, door)),
+            Err(error) => refusal_of(&error),
+        }
+    }
+
     /// A body for which there is memory.
     fn with_memory(&self, body: Vec<u8>) -> Option<Body> {
         let mut reserved = self.inner.budget.nothing();

@@ -1,8 +1,8 @@
-//! The AI catalogue of a server: which agents it has, and where their cards are.
+//! The AI catalogue of a server: which agents it has, and where their cards are, and its MCP server.
 //!
 //! The format is that of the draft "AI Catalog" (specVersion 1.0, <https://ai-catalog.io>), which lists AI artifacts of any
-//! kind; ours are all A2A agents. An entry repeats the name and the description of the card, since some readers of the draft
-//! want them; both come from the same place, so they cannot differ.
+//! kind. An entry repeats the name and the description of the card, since some readers of the draft want them; both come from
+//! the same place, so they cannot differ. An MCP server is listed by its server card, as the draft of MCP for discovery has it.
 
 use sabir_model::AgentId;
 use serde::Serialize;
@@ -15,6 +15,12 @@ pub const CATALOGUE_TYPE: &str = "application/ai-catalog+json";
 const SPEC_VERSION: &str = "1.0";
 const CARD_TYPE: &str = "application/a2a-agent-card+json";
 
+/// The media type of the card of an MCP server.
+pub const MCP_CARD_TYPE: &str = "application/mcp-server-card+json";
+
+/// The last word of an MCP server's name, which its identifier ends with.
+pub const MCP_SERVER_NAME: &str = "sabir";
+
 /// What a catalogue says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Catalogue {
@@ -22,6 +28,8 @@ pub struct Catalogue {
     pub base: String,
     pub host: CatalogueHost,
     pub agents: Vec<CatalogueAgent>,
+    /// `None`: the server has none.
+    pub mcp: Option<CatalogueMcpServer>,
 }
 
 /// Who offers the agents.
@@ -41,15 +49,31 @@ pub struct CatalogueAgent {
     pub description: String,
 }
 
+/// The MCP server in front of the agents.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CatalogueMcpServer {
+    /// The path of its card, from the base of the server.
+    pub card_path: String,
+    pub name: String,
+    pub description: String,
+}
+
 /// Appends the document.
 pub fn write_catalogue(catalogue: &Catalogue, out: &mut Vec<u8>) {
-    let Catalogue { base, host, agents } = catalogue;
-    let entry = |agent: &'_ CatalogueAgent| Entry {
-        identifier: identifier(base, &agent.id),
+    let Catalogue { base, host, agents, mcp } = catalogue;
+    let agent_entry = |agent: &'_ CatalogueAgent| Entry {
+        identifier: identifier(base, &format!("agent:{}", agent.id)),
         r#type: CARD_TYPE,
         url: format!("{base}/agents/{}/.well-known/agent-card.json", agent.id),
         display_name: agent.name.clone(),
         description: Some(agent.description.clone()).filter(|description| !description.is_empty()),
+    };
+    let mcp_entry = |server: &'_ CatalogueMcpServer| Entry {
+        identifier: identifier(base, &format!("mcp:{MCP_SERVER_NAME}")),
+        r#type: MCP_CARD_TYPE,
+        url: format!("{base}{}", server.card_path),
+        display_name: server.name.clone(),
+        description: Some(server.description.clone()),
     };
     let document = Document {
         spec_version: SPEC_VERSION,
@@ -59,7 +83,7 @@ pub fn write_catalogue(catalogue: &Catalogue, out: &mut Vec<u8>) {
             documentation_url: host.documentation_url.as_deref(),
             logo_url: host.logo_url.as_deref(),
         },
-        entries: agents.iter().map(entry).collect(),
+        entries: agents.iter().map(agent_entry).chain(mcp.iter().map(mcp_entry)).collect(),
     };
     json::write(&document, out);
 }
@@ -97,7 +121,7 @@ struct Entry {
 
 /// `urn:air:{publisher}:{namespace}:{name}`. The namespace begins with the port and the path of the server, if it has any:
 /// several servers of one domain may have agents of the same id.
-fn identifier(base: &str, agent: &AgentId) -> String {
+fn identifier(base: &str, name: &str) -> String {
     let (_, place) = base.split_once("://").unwrap_or(("", base));
     let (authority, path) = place.split_at(place.find('/').unwrap_or(place.len()));
     let mut identifier = "urn:air:".to_owned();
@@ -110,7 +134,7 @@ fn identifier(base: &str, agent: &AgentId) -> String {
             byte => identifier += &format!("%{byte:02X}"),
         }
     }
-    identifier + ":agent:" + agent.as_str()
+    identifier + ":" + name
 }
 
 #[cfg(test)]
@@ -131,7 +155,8 @@ mod tests {
     fn a_catalogue_lists_the_cards_of_its_agents() {
         let host = CatalogueHost { name: "Acme \"AI\"".into(), domain: None, documentation_url: None, logo_url: None };
         let base = "https://agents.example.com".to_owned();
-        let mut catalogue = Catalogue { base, host, agents: vec![agent("coder", "Writes code"), agent("demo", "")] };
+        let mut catalogue =
+            Catalogue { base, host, agents: vec![agent("coder", "Writes code"), agent("demo", "")], mcp: None };
         assert_eq!(
             written(&catalogue),
             r#"{"specVersion":"1.0","host":{"displayName":"Acme \"AI\""},"entries":["#.to_owned()
@@ -142,6 +167,11 @@ mod tests {
                 + r#""url":"https://agents.example.com/agents/demo/.well-known/agent-card.json","displayName":"DEMO"}]}"#
         );
         catalogue.agents.clear();
+        catalogue.mcp = Some(CatalogueMcpServer {
+            card_path: "/mcp/server-card".into(),
+            name: "Acme".into(),
+            description: "Tools".into(),
+        });
         catalogue.host = CatalogueHost {
             name: "Acme".into(),
             domain: Some("example.com".into()),
@@ -151,7 +181,9 @@ mod tests {
         assert_eq!(
             written(&catalogue),
             r#"{"specVersion":"1.0","host":{"displayName":"Acme","identifier":"example.com","#.to_owned()
-                + r#""documentationUrl":"https://example.com/docs","logoUrl":"https://example.com/logo.svg"},"entries":[]}"#
+                + r#""documentationUrl":"https://example.com/docs","logoUrl":"https://example.com/logo.svg"},"entries":["#
+                + r#"{"identifier":"urn:air:agents.example.com:mcp:sabir","type":"application/mcp-server-card+json","#
+                + r#""url":"https://agents.example.com/mcp/server-card","displayName":"Acme","description":"Tools"}]}"#
         );
     }
 
@@ -165,7 +197,7 @@ mod tests {
             ("http://[::1]:41242", "urn:air:%5B::1%5D:41242:agent:demo"),
             ("https://example.com/a%20b/ü?#", "urn:air:example.com:a%20b:%C3%BC%3F%23:agent:demo"),
         ] {
-            assert_eq!(identifier(base, &AgentId::parse("demo").unwrap()), expected, "{base}");
+            assert_eq!(identifier(base, "agent:demo"), expected, "{base}");
         }
     }
 }

@@ -51,7 +51,10 @@ pub use card::{
     CardFormat, CardMembers, LenientCard, SigningPayload, payloads_to_sign, payloads_to_verify, read_card,
     read_card_leniently, write_card,
 };
-pub use catalogue::{CATALOGUE_TYPE, Catalogue, CatalogueAgent, CatalogueHost, write_catalogue};
+pub use catalogue::{
+    CATALOGUE_TYPE, Catalogue, CatalogueAgent, CatalogueHost, CatalogueMcpServer, MCP_CARD_TYPE, MCP_SERVER_NAME,
+    write_catalogue,
+};
 pub use compat::{CancelTerminal, Compat, TerminalMessage};
 pub use decoded::Decoded;
 pub use dialect::{Dialect, JsonDialect, Operation, Payload, PushMembers, Strictness};

@@ -3,7 +3,8 @@
 //! | era    | versions                | said                                                        |
 //! |--------|-------------------------|-------------------------------------------------------------|
 //! | modern | 2026-07-28              | in each request, as `_meta`                                  |
-//! | legacy | 2024-11-05 to 2025-11-25 | in `initialize`; over HTTP, the session id repeats it        |
+//! | legacy | 2025-03-26 to 2025-11-25 | in `initialize`; the session id repeats it                   |
+//! | legacy | 2024-11-05              | the same, on standard input and output alone: it has another HTTP |
 //!
 //! A session id is not a key to anything on the server: it *is* what the client said in `initialize`, so any server behind a
 //! balancer answers it, also after a restart. It gives no rights; those are the caller's.
@@ -12,6 +13,16 @@ use sabir_model::Json;
 use serde::Deserialize;
 
 use super::message::Refusal;
+
+/// How messages come to the door.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum McpTransport {
+    /// Streamable HTTP.
+    #[default]
+    Http,
+    /// Standard input and output, which `sabir mcp` carries here.
+    Stdio,
+}
 
 /// What versions of MCP are served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,12 +51,18 @@ impl McpVersion {
         }
     }
 
-    pub(crate) fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|version| version.name() == name)
+    /// A version that is served on this transport.
+    pub(crate) fn parse(name: &str, transport: McpTransport) -> Option<Self> {
+        Self::served(transport).find(|version| version.name() == name)
     }
 
-    pub(crate) fn names() -> Vec<&'static str> {
-        Self::ALL.map(Self::name).to_vec()
+    pub(crate) fn names(transport: McpTransport) -> Vec<&'static str> {
+        Self::served(transport).map(Self::name).collect()
+    }
+
+    /// The oldest version is older than streamable HTTP.
+    fn served(transport: McpTransport) -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(move |version| *version > Self::V2024_11_05 || transport == McpTransport::Stdio)
     }
 
     fn is_modern(self) -> bool {
@@ -74,6 +91,8 @@ pub struct McpHeaders<'a> {
     pub name: Option<&'a str>,
     /// `Mcp-Session-Id`.
     pub session: Option<&'a str>,
+    /// `Sabir-Mcp-Transport`, which `sabir mcp` sends.
+    pub transport: McpTransport,
 }
 
 /// `_meta` of a modern request.
@@ -132,9 +151,14 @@ impl Client {
     ///
     /// # Errors
     /// It lacks what such a request must have, or its version is not served.
-    pub(crate) fn of_request(params: &Json, header: Option<&str>) -> Result<Option<Self>, Refusal> {
+    pub(crate) fn of_request(
+        params: &Json,
+        header: Option<&str>,
+        transport: McpTransport,
+    ) -> Result<Option<Self>, Refusal> {
         let invalid = |why: &str| Refusal::invalid_params(format!("Invalid params: {why}")).with_status(400);
-        let claims_modern = header.and_then(McpVersion::parse).is_some_and(McpVersion::is_modern);
+        let parse = |name: &str| McpVersion::parse(name, transport);
+        let claims_modern = header.and_then(parse).is_some_and(McpVersion::is_modern);
         let meta = serde_json::from_str::<Params>(params.as_str());
         let meta = match meta {
             Ok(params) => params.meta,
@@ -146,8 +170,8 @@ impl Client {
             let missing = "_meta has no io.modelcontextprotocol/protocolVersion";
             return if claims_modern { Err(invalid(missing)) } else { Ok(None) };
         };
-        let Some(version) = McpVersion::parse(named).filter(|version| version.is_modern()) else {
-            return Err(unsupported(named));
+        let Some(version) = parse(named).filter(|version| version.is_modern()) else {
+            return Err(unsupported(named, transport));
         };
         let Some(capabilities) = meta.as_ref().and_then(|meta| meta.capabilities.as_ref()) else {
             return Err(invalid("_meta has no io.modelcontextprotocol/clientCapabilities"));
@@ -160,10 +184,10 @@ impl Client {
     ///
     /// # Errors
     /// It lacks what it must have.
-    pub(crate) fn of_initialize(params: &Json) -> Result<Self, Refusal> {
+    pub(crate) fn of_initialize(params: &Json, transport: McpTransport) -> Result<Self, Refusal> {
         let params: InitializeParams = serde_json::from_str(params.as_str())
             .map_err(|error| Refusal::invalid_params(format!("Invalid params: {error}")))?;
-        let asked = McpVersion::parse(&params.version).filter(|version| !version.is_modern());
+        let asked = McpVersion::parse(&params.version, transport).filter(|version| !version.is_modern());
         let version = asked.unwrap_or(McpVersion::NEWEST_LEGACY);
         // Forms came with 2025-06-18.
         let asks_users = version >= McpVersion::V2025_06_18 && params.capabilities.asks_users();
@@ -179,6 +203,21 @@ impl Client {
         self.version.is_modern()
     }
 
+    /// Results have data beside their text, in which clients of the oldest version find what has a name of its own later.
+    pub(crate) fn knows_structured_content(self) -> bool {
+        self.version > McpVersion::V2024_11_05
+    }
+
+    /// Tools have annotations, and progress has words.
+    pub(crate) fn knows_annotations(self) -> bool {
+        self.version > McpVersion::V2024_11_05
+    }
+
+    /// What has a name for programs may have one for people.
+    pub(crate) fn knows_titles(self) -> bool {
+        self.version >= McpVersion::V2025_06_18
+    }
+
     /// The session id that repeats this. `unique` tells sessions apart in the logs of clients.
     pub(crate) fn session_id(self, unique: u64) -> String {
         let asks = if self.asks_users { "forms" } else { "plain" };
@@ -186,9 +225,9 @@ impl Client {
     }
 
     /// What a session id says; `None`: it is none of ours.
-    pub(crate) fn of_session(id: &str) -> Option<Self> {
+    pub(crate) fn of_session(id: &str, transport: McpTransport) -> Option<Self> {
         let mut words = id.split('.');
-        let version = McpVersion::parse(words.next()?).filter(|version| !version.is_modern())?;
+        let version = McpVersion::parse(words.next()?, transport).filter(|version| !version.is_modern())?;
         let asks_users = match words.next()? {
             "forms" => true,
             "plain" => false,
@@ -200,14 +239,14 @@ impl Client {
     }
 }
 
-pub(crate) fn unsupported(requested: &str) -> Refusal {
+pub(crate) fn unsupported(requested: &str, transport: McpTransport) -> Refusal {
     #[derive(serde::Serialize)]
     struct Data<'a> {
         supported: Vec<&'static str>,
         requested: &'a str,
     }
     let requested: String = requested.chars().take(200).collect();
-    let data = Data { supported: McpVersion::names(), requested: &requested };
+    let data = Data { supported: McpVersion::names(transport), requested: &requested };
     Refusal::new(Refusal::UNSUPPORTED_VERSION, "Unsupported protocol version").with_status(400).with_data(&data)
 }
 
@@ -221,20 +260,26 @@ mod tests {
 
     #[test]
     fn a_session_id_repeats_what_the_client_said() {
-        for (capabilities, version, expected) in [
-            (r#"{"elicitation":{}}"#, "2025-11-25", Some(("2025-11-25", true))),
-            (r#"{"elicitation":{"url":{}}}"#, "2025-11-25", Some(("2025-11-25", false))),
-            (r#"{"elicitation":{"form":{},"url":{}}}"#, "2025-06-18", Some(("2025-06-18", true))),
-            (r#"{"elicitation":{}}"#, "2025-03-26", Some(("2025-03-26", false))),
-            ("{}", "2024-11-05", Some(("2024-11-05", false))),
-            ("{}", "2099-01-01", Some(("2025-11-25", false))),
-            ("{}", "2026-07-28", Some(("2025-11-25", false))),
+        const HTTP: McpTransport = McpTransport::Http;
+        const STDIO: McpTransport = McpTransport::Stdio;
+        for (capabilities, version, transport, expected) in [
+            (r#"{"elicitation":{}}"#, "2025-11-25", HTTP, ("2025-11-25", true)),
+            (r#"{"elicitation":{}}"#, "2025-11-25", STDIO, ("2025-11-25", true)),
+            (r#"{"elicitation":{"url":{}}}"#, "2025-11-25", HTTP, ("2025-11-25", false)),
+            (r#"{"elicitation":{"form":{},"url":{}}}"#, "2025-06-18", HTTP, ("2025-06-18", true)),
+            (r#"{"elicitation":{}}"#, "2025-03-26", HTTP, ("2025-03-26", false)),
+            (r#"{"elicitation":{}}"#, "2024-11-05", STDIO, ("2024-11-05", false)),
+            (r#"{"elicitation":{}}"#, "2024-11-05", HTTP, ("2025-11-25", true)),
+            ("{}", "2099-01-01", HTTP, ("2025-11-25", false)),
+            ("{}", "2026-07-28", STDIO, ("2025-11-25", false)),
         ] {
             let params = json(&format!(r#"{{"protocolVersion":"{version}","capabilities":{capabilities}}}"#));
-            let client = Client::of_initialize(&params).unwrap();
-            assert_eq!(Some((client.version.name(), client.asks_users)), expected, "{capabilities} {version}");
-            assert_eq!(Client::of_session(&client.session_id(7)), Some(client));
+            let client = Client::of_initialize(&params, transport).unwrap();
+            assert_eq!((client.version.name(), client.asks_users), expected, "{capabilities} {version} {transport:?}");
+            assert_eq!(Client::of_session(&client.session_id(7), transport), Some(client));
         }
+        let oldest = Client::unknown(McpVersion::V2024_11_05).session_id(7);
+        assert_eq!((Client::of_session(&oldest, HTTP), Client::of_session(&oldest, STDIO).is_some()), (None, true));
         for id in [
             "",
             "x",
@@ -244,7 +289,7 @@ mod tests {
             "2025-11-25.forms.0000000000000007.x",
             "2025-11-25.other.0000000000000007",
         ] {
-            assert_eq!(Client::of_session(id), None, "{id}");
+            assert_eq!(Client::of_session(id, HTTP), None, "{id}");
         }
     }
 
@@ -255,7 +300,9 @@ mod tests {
         let capable = |capabilities: &str| {
             meta(&format!(r#"{{{version},"io.modelcontextprotocol/clientCapabilities":{capabilities}}}"#))
         };
-        let of = |params: &Json, header| Client::of_request(params, header).map_err(|refusal| refusal.code);
+        let of = |params: &Json, header| {
+            Client::of_request(params, header, McpTransport::Http).map_err(|refusal| refusal.code)
+        };
         let modern =
             |asks_users, knows_tasks| Ok(Some(Client { version: McpVersion::V2026_07_28, asks_users, knows_tasks }));
         assert_eq!(of(&capable("{}"), None), modern(false, false));

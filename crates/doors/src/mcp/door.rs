@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{broadcast, mpsc};
 use tokio::time::Instant;
 
-use super::client::{Client, McpHeaders, McpVersion, unsupported};
+use super::client::{Client, McpHeaders, McpTransport, McpVersion, unsupported};
 use super::elicitation::{QuestionName, UserAction};
 use super::message::{self, ClientMessage, Empty, Refusal, Request, json_of};
 use super::resources::{self, TEMPLATE};
@@ -129,7 +129,8 @@ struct TaskParams {
 #[derive(Serialize)]
 struct ServerInfo<'a> {
     name: &'static str,
-    title: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<&'static str>,
     version: &'a str,
 }
 
@@ -227,8 +228,8 @@ impl McpDoor {
     }
 
     /// Whether a session id is one of ours, so that a client with another begins anew.
-    pub fn knows_session(id: &str) -> bool {
-        Client::of_session(id).is_some()
+    pub fn knows_session(id: &str, transport: McpTransport) -> bool {
+        Client::of_session(id, transport).is_some()
     }
 
     /// Reads a message that came over HTTP, and does what it says.
@@ -249,36 +250,41 @@ impl McpDoor {
             Ok(client) => client,
             Err(refusal) => return refused(Some(&request.id), &refusal),
         };
-        self.answer(caller, client, request).await
+        self.answer(caller, client, headers.transport, request).await
     }
 
     /// What is known of the client that sends this request.
     fn http_client(&self, request: &Request, headers: McpHeaders<'_>) -> Result<Client, Refusal> {
-        if let Some(client) = Client::of_request(&request.params, headers.protocol_version)? {
+        let transport = headers.transport;
+        if let Some(client) = Client::of_request(&request.params, headers.protocol_version, transport)? {
             check_headers(request, client, headers)?;
             return Ok(client);
         }
         let named = headers.protocol_version;
-        let version = match named.map(McpVersion::parse) {
+        let version = match named.map(|name| McpVersion::parse(name, transport)) {
             None => McpVersion::V2025_03_26,
             Some(Some(version)) => version,
-            Some(None) => return Err(unsupported(named.unwrap_or_default())),
+            Some(None) => return Err(unsupported(named.unwrap_or_default(), transport)),
         };
-        Ok(headers.session.and_then(Client::of_session).unwrap_or(Client::unknown(version)))
+        let known = headers.session.and_then(|id| Client::of_session(id, transport));
+        Ok(known.unwrap_or(Client::unknown(version)))
     }
 
-    async fn answer(&self, caller: &Caller, client: Client, request: Request) -> McpReply {
+    async fn answer(&self, caller: &Caller, client: Client, transport: McpTransport, request: Request) -> McpReply {
         let answered = match (request.method.as_str(), client.is_modern()) {
+            ("tools/list" | "resources/list" | "resources/templates/list", _) if names_cursor(&request) => {
+                Err(Refusal::invalid_params("Invalid params: there is no such cursor; lists come whole"))
+            }
             ("tools/call", _) => match ToolCall::read(self, caller, client, &request) {
                 Ok(call) => return McpReply::Call(self.begin(caller, call, request.id)),
                 Err(refusal) => Err(refusal),
             },
-            ("initialize", false) => return self.initialize(&request),
+            ("initialize", false) => return self.initialize(&request, transport),
             ("ping", false) => Ok(message::result(&request.id, Empty {})),
             ("logging/setLevel", false) => Ok(message::result(&request.id, Empty {})),
-            ("server/discover", true) => Ok(message::result(&request.id, self.discover())),
+            ("server/discover", true) => Ok(message::result(&request.id, self.discover(client, transport))),
             ("tools/list", _) => {
-                let tools = definitions(&self.engine, caller, self.settings.longest_wait);
+                let tools = definitions(&self.engine, caller, client, self.settings.longest_wait);
                 Ok(message::result(&request.id, Listed::new(client, ToolList { tools })))
             }
             ("resources/list", _) => {
@@ -324,15 +330,15 @@ impl McpDoor {
         McpCall { messages, response, too_large }
     }
 
-    fn initialize(&self, request: &Request) -> McpReply {
-        let client = match Client::of_initialize(&request.params) {
+    fn initialize(&self, request: &Request, transport: McpTransport) -> McpReply {
+        let client = match Client::of_initialize(&request.params, transport) {
             Ok(client) => client,
             Err(refusal) => return refused(Some(&request.id), &refusal),
         };
         let result = InitializeResult {
             protocol_version: client.version.name(),
             capabilities: Json::parse(r#"{"tools":{},"resources":{}}"#).expect("it is JSON"),
-            server_info: self.server_info(),
+            server_info: self.server_info(client),
             instructions: INSTRUCTIONS,
         };
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -340,21 +346,22 @@ impl McpDoor {
         McpReply::Whole { status: 200, body: message::result(&request.id, result), session }
     }
 
-    fn discover(&self) -> DiscoverResult<'_> {
+    fn discover(&self, client: Client, transport: McpTransport) -> DiscoverResult<'_> {
         let capabilities = format!(r#"{{"tools":{{}},"resources":{{}},"extensions":{{"{TASKS}":{{}}}}}}"#);
         DiscoverResult {
             result_type: "complete",
-            supported_versions: McpVersion::names(),
+            supported_versions: McpVersion::names(transport),
             capabilities: Json::parse(capabilities).expect("it is JSON"),
             instructions: INSTRUCTIONS,
             ttl_ms: LIST_TTL_MS,
             cache_scope: "public",
-            meta: ServerMeta { server_info: self.server_info() },
+            meta: ServerMeta { server_info: self.server_info(client) },
         }
     }
 
-    fn server_info(&self) -> ServerInfo<'_> {
-        ServerInfo { name: "sabir", title: "Sabir", version: &self.settings.version }
+    fn server_info(&self, client: Client) -> ServerInfo<'_> {
+        let title = client.knows_titles().then_some("Sabir");
+        ServerInfo { name: "sabir", title, version: &self.settings.version }
     }
 
     /// `tasks/get`, `tasks/update` and `tasks/cancel` of the tasks extension.
@@ -462,6 +469,12 @@ impl McpDoor {
     }
 }
 
+/// Lists come whole, so no cursor is one that a client was given.
+fn names_cursor(request: &Request) -> bool {
+    let JsonMembers(members) = serde_json::from_str(request.params.as_str()).unwrap_or(JsonMembers(Vec::new()));
+    members.iter().any(|(name, value)| name == "cursor" && value.get() != "null")
+}
+
 /// Headers must repeat what the body says, since whatever stands in front decides by them.
 fn check_headers(request: &Request, client: Client, headers: McpHeaders<'_>) -> Result<(), Refusal> {
     let mismatch =
@@ -520,7 +533,8 @@ pub(crate) fn task_refusal(error: &Error) -> Refusal {
 pub(crate) struct ProgressParams<'a> {
     pub(crate) progress_token: &'a Json,
     pub(crate) progress: u64,
-    pub(crate) message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) message: Option<&'a str>,
 }
 
 impl ProgressParams<'_> {

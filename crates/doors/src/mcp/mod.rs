@@ -15,9 +15,11 @@ mod elicitation;
 mod message;
 mod resources;
 mod result;
+mod server_card;
 mod tasks_extension;
 mod tool_call;
 mod tools;
 
-pub use client::McpHeaders;
+pub use client::{McpHeaders, McpTransport};
 pub use door::{McpCall, McpDoor, McpReply, McpSettings};
+pub use server_card::McpPlace;

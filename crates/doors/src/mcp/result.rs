@@ -1,4 +1,7 @@
 //! A task as the result of a tool call: words for the model, files, and the same as data.
+//!
+//! Some hosts show their model the data alone where there is any (Claude Code and Codex do), and others the words alone. So each of
+//! the two says all that a model has to know.
 
 use sabir_model::{Artifact, Caller, Content, Part, State, Task, Usage};
 use serde::Serialize;
@@ -79,6 +82,9 @@ struct TaskData<'a> {
     state: &'static str,
     #[serde(skip_serializing_if = "str::is_empty")]
     status: &'a str,
+    /// What became of the question, where the user or the server has closed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     answer: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -143,27 +149,31 @@ impl ToolResult {
     pub(crate) fn data(client: Client, data: &impl Serialize) -> Self {
         let raw = serde_json::value::to_raw_value(data).expect("texts and numbers can be written as JSON");
         let text = raw.get().to_owned();
-        Self { structured_content: Some(raw), ..Self::words(client, text) }
+        Self { structured_content: client.knows_structured_content().then_some(raw), ..Self::words(client, text) }
     }
 
     /// A task whose question the user has closed; `reason`: the answer was not taken.
     pub(crate) fn closed(client: Client, caller: &Caller, task: &Task, reason: Option<&str>) -> Self {
-        let mut result = Self::task(client, caller, task, None);
-        let words = match reason {
-            Some(reason) => format!("The answer was not taken: {reason}.\n"),
+        let note = match reason {
+            Some(reason) => format!("The answer was not taken: {reason}."),
             None => {
-                "The user closed the question without an answer. Do not answer it yourself unless the user says so.\n"
+                "The user closed the question without an answer. Do not answer it yourself unless the user says so."
                     .to_owned()
             }
         };
+        let mut result = Self::with_note(client, caller, task, None, Some(&note));
         if let Some(ContentBlock::Text { text }) = result.content.first_mut() {
-            text.insert_str(0, &words);
+            text.insert_str(0, &format!("{note}\n"));
         }
         result
     }
 
     /// A task as it is when the wait for it is over; `end` `None`: nobody waited.
     pub(crate) fn task(client: Client, caller: &Caller, task: &Task, end: Option<WaitEnd>) -> Self {
+        Self::with_note(client, caller, task, end, None)
+    }
+
+    fn with_note(client: Client, caller: &Caller, task: &Task, end: Option<WaitEnd>, note: Option<&str>) -> Self {
         let state = task.status.state;
         let question = Question::of(task).filter(|_| state.is_waiting());
         let (status, answer) = (status_text(task), answer_text(task));
@@ -204,13 +214,19 @@ impl ToolResult {
             agent: task.agent.as_str(),
             state: state.name(),
             status: &status,
-            answer: (state == State::Completed && answer.len() <= LONGEST_DATA).then_some(answer.as_str()),
+            note,
+            // Without data, the answer is the text before this one.
+            answer: (state == State::Completed && client.knows_structured_content()).then_some(answer.as_str()),
             question: question.as_ref().map(question_data),
             artifacts: artifacts.collect(),
             usage: task.usage.map(usage_data),
             next,
         };
         let raw = serde_json::value::to_raw_value(&data).expect("texts and numbers can be written as JSON");
+        if !client.knows_structured_content() {
+            content.push(ContentBlock::Text { text: raw.get().to_owned() });
+            return Self::new(client, content, is_failure(state));
+        }
         Self { structured_content: Some(raw), ..Self::new(client, content, is_failure(state)) }
     }
 }

@@ -26,6 +26,8 @@ use crate::follow::{self, Following, WaitEnd};
 use crate::question::{GivenAnswer, Question};
 use crate::words::{one_line, told_of};
 
+/// How many agents `list_agents` shows: a model reads all of it.
+const MOST_AGENTS: usize = 200;
 /// What `list_agents` shows of what an agent says of itself.
 const LONGEST_NAME: usize = 100;
 const LONGEST_DESCRIPTION: usize = 1000;
@@ -379,7 +381,8 @@ impl Wait<'_> {
     fn show(&self, words: &str) {
         let Some(progress_token) = self.progress_token else { return };
         let progress = self.shown.fetch_add(1, Ordering::Relaxed) + 1;
-        let progress = ProgressParams { progress_token, progress, message: words };
+        let message = self.client.knows_annotations().then_some(words);
+        let progress = ProgressParams { progress_token, progress, message };
         self.outlet.hint(progress.notification());
     }
 }
@@ -402,6 +405,9 @@ async fn closed(
 #[derive(Serialize)]
 struct AgentList<'a> {
     agents: Vec<AgentData<'a>>,
+    /// How many are not shown. Whoever knows their ids reaches them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    more: Option<usize>,
 }
 
 #[derive(Serialize)]
@@ -424,7 +430,7 @@ struct SkillData {
 
 fn list_agents(engine: &Engine, caller: &Caller, client: Client) -> ToolResult {
     let default = engine.default_agent();
-    let agents = engine.agents_for(caller).map(|hosted: &Hosted| {
+    let mut agents = engine.agents_for(caller).map(|hosted: &Hosted| {
         let about = hosted.about();
         let skills = about.skills.iter().take(MOST_SKILLS).map(|skill| SkillData {
             name: one_line(&skill.name, LONGEST_NAME),
@@ -444,5 +450,7 @@ fn list_agents(engine: &Engine, caller: &Caller, client: Client) -> ToolResult {
             skills: skills.collect(),
         }
     });
-    ToolResult::data(client, &AgentList { agents: agents.collect() })
+    let shown = agents.by_ref().take(MOST_AGENTS).collect();
+    let more = Some(agents.count()).filter(|more| *more > 0);
+    ToolResult::data(client, &AgentList { agents: shown, more })
 }

@@ -6,6 +6,7 @@ use sabir_engine::{Engine, Hosted};
 use sabir_model::{AgentId, Caller, Json};
 use serde::Serialize;
 
+use super::client::Client;
 use super::message::json_of;
 use crate::words::one_line;
 
@@ -46,10 +47,12 @@ pub(crate) enum CodingTool {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ToolDefinition {
     name: String,
-    title: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
     description: String,
     input_schema: Json,
-    annotations: Annotations,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    annotations: Option<Annotations>,
 }
 
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -174,7 +177,7 @@ impl Tool {
         Json::parse(text).expect("names and schemas make an object")
     }
 
-    fn definition(&self, name: &str, longest_wait: Duration) -> ToolDefinition {
+    fn definition(&self, name: &str, client: Client, longest_wait: Duration) -> ToolDefinition {
         let (title, description, annotations) = match self {
             Self::ListAgents => {
                 ("List agents", "Lists the agents of this server: what each can do, and its id for ask_agent.", LOOKS)
@@ -204,10 +207,10 @@ impl Tool {
         };
         ToolDefinition {
             name: name.to_owned(),
-            title: title.to_owned(),
+            title: client.knows_titles().then(|| title.to_owned()),
             description: description.to_owned(),
             input_schema: self.schema(longest_wait),
-            annotations,
+            annotations: client.knows_annotations().then_some(annotations),
         }
     }
 }
@@ -220,8 +223,13 @@ pub(crate) const INSTRUCTIONS: &str = "The tools of this server reach other agen
     and waits. A task outlives this connection: its id works in wait_task, get_task, answer_task and cancel_task at any later time.";
 
 /// Every tool that this caller has.
-pub(crate) fn definitions(engine: &Engine, caller: &Caller, longest_wait: Duration) -> Vec<ToolDefinition> {
-    let define = |(name, tool): (&str, Tool)| tool.definition(name, longest_wait);
+pub(crate) fn definitions(
+    engine: &Engine,
+    caller: &Caller,
+    client: Client,
+    longest_wait: Duration,
+) -> Vec<ToolDefinition> {
+    let define = |(name, tool): (&str, Tool)| tool.definition(name, client, longest_wait);
     let mut tools: Vec<ToolDefinition> = [
         ("list_agents", Tool::ListAgents),
         ("ask_agent", Tool::Ask(None)),
@@ -236,8 +244,8 @@ pub(crate) fn definitions(engine: &Engine, caller: &Caller, longest_wait: Durati
         let about = hosted.about();
         let skills: Vec<String> =
             about.skills.iter().take(MOST_SKILLS).map(|skill| one_line(&skill.name, LONGEST_SKILL)).collect();
-        let mut tool = Tool::Ask(Some(hosted.id.clone())).definition(&name, longest_wait);
-        tool.title = format!("Ask {}", hosted.id);
+        let mut tool = Tool::Ask(Some(hosted.id.clone())).definition(&name, client, longest_wait);
+        tool.title = tool.title.map(|_| format!("Ask {}", hosted.id));
         let skills = if skills.is_empty() { String::new() } else { format!(" Skills: {}.", skills.join(", ")) };
         let description = one_line(&about.description, LONGEST_DESCRIPTION);
         tool.description = format!("Asks the agent {}. It says of itself: \"{description}\".{skills} {ASK}", hosted.id);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sabir_doors::mcp::{McpCall, McpDoor, McpHeaders, McpReply, McpSettings};
-use sabir_engine::{Builder, Engine, Hosted, Outcome, Turn};
-use sabir_model::{AgentId, Artifact, ArtifactId, Birth, Caller, Json, Part, Required};
+use sabir_engine::{Answer, Builder, Engine, Hosted, Outcome, Turn};
+use sabir_model::{AgentId, Artifact, ArtifactId, Birth, Call, Caller, Json, List, Part, Required, Wanted};
 use sabir_store::MemoryStore;
 use sabir_testkit::scripted::ScriptedAgent;
 use serde_json::{Value, json};
@@ -28,9 +28,18 @@ impl DoorFixture {
     }
 
     pub async fn waiting(longest_wait: Duration) -> Self {
+        Self::of(&["echo", "hidden"], longest_wait).await
+    }
+
+    /// Agents of these ids; `hidden` is not listed.
+    pub async fn with_agents(ids: &[&str]) -> Self {
+        Self::of(ids, LONG).await
+    }
+
+    async fn of(ids: &[&str], longest_wait: Duration) -> Self {
         let go = Arc::new(Notify::new());
         let mut builder = Builder::new(Arc::new(MemoryStore::new()));
-        for id in ["echo", "hidden"] {
+        for &id in ids {
             let mut hosted = Hosted::new(AgentId::parse(id).unwrap(), Arc::new(agent(go.clone())));
             hosted.is_listed = id != "hidden";
             builder = builder.agent(hosted);
@@ -73,7 +82,7 @@ impl DoorFixture {
             protocol_version: Some("2026-07-28"),
             method: Some(method),
             name: name.as_deref(),
-            session: None,
+            ..McpHeaders::default()
         };
         let body = json!({"jsonrpc": "2.0", "id": "m", "method": method, "params": params}).to_string();
         self.post(&Caller::anonymous(), headers, &body).await
@@ -87,6 +96,24 @@ impl DoorFixture {
         match self.door.receive_http(&Caller::anonymous(), headers, body.as_bytes()).await {
             McpReply::Call(call) => call,
             _ => panic!("a call takes its time"),
+        }
+    }
+
+    /// How many tasks there are.
+    pub async fn stored_tasks(&self) -> u64 {
+        let list = List {
+            agent: None,
+            context: None,
+            state: None,
+            since: None,
+            page_size: 1,
+            from: None,
+            history: None,
+            artifacts: Wanted::No,
+        };
+        match self.engine.call(&Caller::anonymous(), Call::List(list)).await.unwrap() {
+            Answer::Page(page) => page.total,
+            _ => panic!("a list is answered with something else"),
         }
     }
 

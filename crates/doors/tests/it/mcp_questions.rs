@@ -67,7 +67,13 @@ async fn a_form_that_is_closed_leaves_the_question_open() {
         };
         let (response, ()) = tokio::join!(call.response, closed);
         let response: Value = serde_json::from_slice(&response).unwrap();
-        assert_eq!(response["result"]["structuredContent"]["next"], "answer_task", "{response}");
+        let data = &response["result"]["structuredContent"];
+        assert_eq!(data["next"], "answer_task", "{response}");
+        // Words and data say it both: hosts show their model one of them.
+        let words = response["result"]["content"][0]["text"].as_str().unwrap();
+        for told in [words, data["note"].as_str().unwrap()] {
+            assert!(told.starts_with("The user closed the question without an answer."), "{response}");
+        }
     }
 }
 

@@ -270,6 +270,8 @@ async fn a_long_answer_is_cut_and_says_where_the_rest_is() {
     assert!(text(&result).len() < 300 * 1024, "{}", text(&result).len());
     let uri = result["structuredContent"]["artifacts"][0]["uri"].as_str().unwrap();
     assert!(text(&result).ends_with(&format!("bytes are in {uri}]")));
+    // Hosts that show their model the data alone show it all of this, too.
+    assert_eq!(result["structuredContent"]["answer"], text(&result));
     let read = fixture.ask("resources/read", json!({"uri": uri})).await;
     assert_eq!(read["result"]["contents"][0]["text"].as_str().unwrap().len(), 2 * 600_000);
 }

@@ -1,4 +1,5 @@
-//! The AI catalogue at `/.well-known/ai-catalog.json`: one list by which programs find the agents of a server.
+//! The AI catalogue at `/.well-known/ai-catalog.json`: one list by which programs find the agents of a server, and its MCP
+//! server with the card of that.
 //!
 //! A server that is meant for everybody (it has a public address) shows the listed agents to everybody, pages of other
 //! origins included. Elsewhere the catalogue is like any other call: it needs a credential where calls need one, and has the
@@ -6,11 +7,16 @@
 
 use http::request::Parts;
 use http::{HeaderValue, Response, header};
-use sabir_wire::{CATALOGUE_TYPE, Catalogue, CatalogueAgent, CatalogueHost, KnownAgents, write_catalogue};
+use sabir_doors::mcp::{McpDoor, McpPlace};
+use sabir_wire::{
+    CATALOGUE_TYPE, Catalogue, CatalogueAgent, CatalogueHost, CatalogueMcpServer, KnownAgents, MCP_CARD_TYPE,
+    MCP_SERVER_NAME, write_catalogue,
+};
 
 use super::Cards;
 use crate::body::Body;
 use crate::host::Authority;
+use crate::mcp;
 use crate::visible_agents::VisibleAgents;
 
 /// Who may read the catalogue.
@@ -30,27 +36,57 @@ impl Cards {
         parts: &Parts,
         host: Option<Authority<'_>>,
         agents: &VisibleAgents<'_>,
+        door: Option<&McpDoor>,
     ) -> Option<Response<Body>> {
-        if self.settings.catalogue != CatalogueAccess::Everybody {
-            return None;
-        }
-        let mut response = self.catalogue(parts, host, agents);
-        response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-        Some(response)
+        self.is_for_everybody().then(|| for_everybody(self.catalogue(parts, host, agents, door)))
     }
 
-    /// The catalogue of these agents.
+    /// The card of the MCP server for everybody, if strangers may read the catalogue.
+    pub(crate) fn public_mcp_card(
+        &self,
+        parts: &Parts,
+        host: Option<Authority<'_>>,
+        door: &McpDoor,
+    ) -> Option<Response<Body>> {
+        self.is_for_everybody().then(|| for_everybody(self.mcp_card(parts, host, door)))
+    }
+
+    fn is_for_everybody(&self) -> bool {
+        self.settings.catalogue == CatalogueAccess::Everybody
+    }
+
+    /// The card of the MCP server, which says where it is and what it speaks.
+    pub(crate) fn mcp_card(&self, parts: &Parts, host: Option<Authority<'_>>, door: &McpDoor) -> Response<Body> {
+        let catalogue_host = self.catalogue_host();
+        let place = McpPlace {
+            url: &format!("{}{}", self.base(parts, host), mcp::PATH),
+            domain: catalogue_host.domain.as_deref(),
+            name: MCP_SERVER_NAME,
+            title: &catalogue_host.name,
+            website: catalogue_host.documentation_url.as_deref(),
+        };
+        self.cached(parts, MCP_CARD_TYPE, door.server_card(&place))
+    }
+
+    /// The catalogue of these agents, and of the MCP server if there is one.
     pub(crate) fn catalogue(
         &self,
         parts: &Parts,
         host: Option<Authority<'_>>,
         agents: &VisibleAgents<'_>,
+        door: Option<&McpDoor>,
     ) -> Response<Body> {
         let ids = agents.ids();
         let shown = self.agents().filter(|(id, _)| ids.contains(id));
+        let catalogue_host = self.catalogue_host();
         let catalogue = Catalogue {
             base: self.base(parts, host),
-            host: self.catalogue_host(),
+            mcp: door.map(|_| CatalogueMcpServer {
+                card_path: mcp::CARD_PATH.to_owned(),
+                name: catalogue_host.name.clone(),
+                description: McpDoor::DESCRIPTION.to_owned(),
+            }),
+            host: catalogue_host,
             agents: shown
                 .map(|(id, about)| CatalogueAgent {
                     id: id.clone(),
@@ -68,7 +104,7 @@ impl Cards {
         let settings = &self.settings;
         let name = settings.organization.as_ref().or(settings.name.as_ref());
         // Only an address that the operator has set is one that others can verify.
-        let base = settings.base.as_deref().filter(|_| settings.catalogue == CatalogueAccess::Everybody);
+        let base = settings.base.as_deref().filter(|_| self.is_for_everybody());
         CatalogueHost {
             name: name.cloned().unwrap_or_else(|| "Sabir".into()),
             domain: base.and_then(domain_of).map(str::to_owned),
@@ -76,6 +112,12 @@ impl Cards {
             logo_url: settings.icon_url.clone(),
         }
     }
+}
+
+/// Pages of all origins may read it.
+fn for_everybody(mut response: Response<Body>) -> Response<Body> {
+    response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    response
 }
 
 /// `None` for IP addresses and for this machine.

@@ -51,6 +51,38 @@ async fn what_is_no_post_is_refused() {
 }
 
 #[tokio::test]
+async fn a_session_that_is_none_starts_nothing() {
+    let served = serve().await;
+    let long = format!("2025-11-25.plain.{}", "0".repeat(4000));
+    let oldest = ("Mcp-Session-Id", "2024-11-05.plain.0000000000000001");
+    let stdio = ("Sabir-Mcp-Transport", "stdio");
+    for (headers, status) in [
+        (&[("Mcp-Session-Id", "2025-11-25.plain.0000000000000001")][..], 200),
+        (&[("Mcp-Session-Id", "")], 404),
+        (&[("Mcp-Session-Id", "2025-11-25")], 404),
+        (&[("Mcp-Session-Id", "2025-11-25.plain.000000000000000g")], 404),
+        (&[("Mcp-Session-Id", "2099-01-01.plain.0000000000000001")], 404),
+        (&[("Mcp-Session-Id", "é")], 404),
+        (&[("Mcp-Session-Id", &long)], 404),
+        (&[("Mcp-Session-Id", "2025-11-25.plain.0000000000000001"), ("Mcp-Session-Id", "x")], 400),
+        // That version has another HTTP.
+        (&[oldest], 404),
+        (&[oldest, stdio], 200),
+        (&[oldest, stdio, ("Mcp-Protocol-Version", "2024-11-05")], 200),
+        (&[("Mcp-Protocol-Version", "2024-11-05")], 400),
+        (&[oldest, ("Sabir-Mcp-Transport", "http")], 404),
+        (&[oldest, stdio, stdio], 400),
+    ] {
+        let told = ask(served.address, "POST", "/mcp", headers, &call("hello")).await;
+        assert_eq!(told.status, status, "{headers:?}: {}", told.body);
+        let code = told.json()["error"]["code"].as_i64();
+        assert_eq!(code.is_some(), status != 200, "{headers:?}: {}", told.body);
+    }
+    let listed = ask(served.address, "GET", "/tasks?pageSize=100", &[("A2A-Version", "1.0")], "").await;
+    assert_eq!(listed.json()["totalSize"], 3, "{}", listed.body);
+}
+
+#[tokio::test]
 async fn callers_show_their_credentials() {
     let grant = Grant { subject: "alice".into(), tenant: String::new(), scopes: vec!["run".into()] };
     let credential = Credential { digest: Digest::of(b"secret"), grant };
