@@ -1,4 +1,4 @@
-//! The file in which `sabir serve` says where it is: `sabir.db.server.json` beside `sabir.db`, and with Postgres
+//! The file in which a server says where it is: `sabir.db.server.json` beside `sabir.db`, and with Postgres
 //! `node.server.json` beside `node` in the folder of the node.
 //!
 //! It is there while the server runs. A server that is killed leaves it behind, so readers believe it only while a process
@@ -22,8 +22,26 @@ const LONGEST: u64 = 64 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerAddress {
     pub url: String,
+    pub started_by: StartedBy,
     /// The certificate of the authority that clients must trust, with `--dev-tls`.
     pub authority: Option<PathBuf>,
+}
+
+/// The command whose process the server runs in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartedBy {
+    Serve,
+    /// It ends with the program that has started `sabir mcp`.
+    Mcp,
+}
+
+impl StartedBy {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Serve => "serve",
+            Self::Mcp => "mcp",
+        }
+    }
 }
 
 /// The file of this server. It is removed when this is dropped.
@@ -45,6 +63,7 @@ impl AddressFile {
     pub fn write(&self, address: &ServerAddress) -> io::Result<()> {
         let mut content = json!({
             "url": address.url,
+            "command": address.started_by.name(),
             "pid": std::process::id(),
             "started": SystemClock.now().to_string(),
             "version": env!("CARGO_PKG_VERSION"),
@@ -92,7 +111,11 @@ pub fn read(database: &Path) -> Option<ServerAddress> {
     file.take(LONGEST).read_to_string(&mut text).ok()?;
     let content: Value = serde_json::from_str(&text).ok()?;
     let url = content["url"].as_str()?.to_owned();
-    Some(ServerAddress { url, authority: content["ca"].as_str().map(PathBuf::from) })
+    let started_by = match content["command"].as_str() {
+        Some("mcp") => StartedBy::Mcp,
+        _ => StartedBy::Serve,
+    };
+    Some(ServerAddress { url, started_by, authority: content["ca"].as_str().map(PathBuf::from) })
 }
 
 /// Clients show their tokens to the server that the file names, so nobody else who can write into the folder may name it.
@@ -151,8 +174,10 @@ mod tests {
         assert_eq!(read(&database), None, "it is not ready yet");
 
         let server = claim(&link);
-        for authority in [None, Some(PathBuf::from("/x/ca.pem"))] {
-            let address = ServerAddress { url: "http://127.0.0.1:7".into(), authority };
+        for (started_by, authority) in
+            [(StartedBy::Serve, None), (StartedBy::Mcp, None), (StartedBy::Serve, Some(PathBuf::from("/x/ca.pem")))]
+        {
+            let address = ServerAddress { url: "http://127.0.0.1:7".into(), started_by, authority };
             server.write(&address).unwrap();
             assert_eq!((read(&database), read(&link)), (Some(address.clone()), Some(address)));
         }
@@ -180,7 +205,9 @@ mod tests {
         }
         let server = claim(&database);
         assert!(!folder.path().join("sabir.db.server.json").exists());
-        server.write(&ServerAddress { url: "http://127.0.0.1:7".into(), authority: None }).unwrap();
+        server
+            .write(&ServerAddress { url: "http://127.0.0.1:7".into(), started_by: StartedBy::Serve, authority: None })
+            .unwrap();
         assert_eq!(names(folder.path()), ["sabir.db", "sabir.db.server.json"]);
     }
 

@@ -82,10 +82,10 @@ impl AdminClient {
         headers: HeaderMap,
         body: Bytes,
         timeout: Duration,
-    ) -> anyhow::Result<OpenResponse> {
+    ) -> Result<OpenResponse, DialError> {
         let mut request = Request::post(format!("{}{path}", self.base), headers, body, timeout);
         request.headers.extend(self.authorization.clone().map(|value| (header::AUTHORIZATION, value)));
-        self.client.open(request).await.map_err(|error| self.unreachable(&error))
+        self.client.open(request).await
     }
 
     /// The status of `/readyz`, and what it says.
@@ -102,7 +102,8 @@ impl AdminClient {
         request
     }
 
-    fn unreachable(&self, error: &DialError) -> anyhow::Error {
+    /// What to do where the server does not answer.
+    pub fn unreachable(&self, error: &DialError) -> anyhow::Error {
         anyhow!(
             "cannot ask the server at {}: {error}; start one with `sabir serve`, or give its URL with --url",
             self.base

@@ -18,6 +18,7 @@ use crate::client_commands::{Failure, Surroundings, answer, cancel, get, list, s
 use crate::config::{self, Audience, LoadedConfig, Problems};
 use crate::exit::Exit;
 use crate::import_card::{self, Imported};
+use crate::own_server::Companion;
 use crate::process_environment::{
     audience, client_variables, load, load_again, load_silently, log_style, machine, remote_agent, surroundings,
     terminals,
@@ -54,7 +55,7 @@ pub fn run(command: CliCommand) -> anyhow::Result<ExitCode> {
         CliCommand::Audit(options) => show_audit(&options),
         CliCommand::Doctor(options) => examine(&options),
         CliCommand::Nodes(options) => print(&nodes::run(&options, audience(), load)?),
-        CliCommand::Mcp(options) => mcp::run(&options, load_silently).map(|()| ExitCode::SUCCESS),
+        CliCommand::Mcp(options) => mcp::run(&options, load_silently, serve_beside).map(|()| ExitCode::SUCCESS),
         CliCommand::Health(options) => print(&health::run(&options, audience(), load_silently)?),
         CliCommand::Store(StoreCommand::Check(options)) => check_store(&options),
         CliCommand::Store(StoreCommand::Migrate(options)) => migrate_store(&options),
@@ -72,7 +73,16 @@ pub fn run(command: CliCommand) -> anyhow::Result<ExitCode> {
 fn serve(options: CliOptions) -> anyhow::Result<ExitCode> {
     let loaded = load(&options)?;
     check_start(&loaded)?;
-    serve_loaded(loaded, options)
+    serve_loaded(loaded, options, None)
+}
+
+/// A server in the process of another command.
+fn serve_beside(loaded: LoadedConfig, options: CliOptions, companion: Companion) -> anyhow::Result<()> {
+    for warning in &loaded.warnings {
+        eprintln!("sabir: warning: {warning}");
+    }
+    check_start(&loaded)?;
+    serve_loaded(loaded, options, Some(companion)).map(|_| ())
 }
 
 fn serve_proxy(options: CliOptions) -> anyhow::Result<ExitCode> {
@@ -86,7 +96,7 @@ fn serve_proxy(options: CliOptions) -> anyhow::Result<ExitCode> {
             eprintln!("sabir: warning: {warning}");
         }
     }
-    serve_loaded(loaded, options)
+    serve_loaded(loaded, options, None)
 }
 
 fn check_start(loaded: &LoadedConfig) -> anyhow::Result<()> {
@@ -97,11 +107,12 @@ fn check_start(loaded: &LoadedConfig) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn serve_loaded(loaded: LoadedConfig, options: CliOptions) -> anyhow::Result<ExitCode> {
+fn serve_loaded(loaded: LoadedConfig, options: CliOptions, companion: Option<Companion>) -> anyhow::Result<ExitCode> {
     let surroundings = surroundings(descriptors::raise(), &loaded.config)?;
     process::adopt_orphans();
     let settings = server_facts::settings(&loaded);
-    serve::run(loaded.config, settings, surroundings, log_style(), Box::new(move || load_again(&options)))?;
+    let load = Box::new(move || load_again(&options));
+    serve::run(loaded.config, settings, surroundings, log_style(), load, companion)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -4,9 +4,9 @@
 use anyhow::bail;
 use sabir_outbound::Roots;
 
-use crate::address_file;
+use crate::address_file::{self, StartedBy};
 use crate::cli::CliOptions;
-use crate::config::{LoadedConfig, Problems, ServerSection};
+use crate::config::{Config, LoadedConfig, Problems, ServerSection};
 use crate::dev_tls;
 use crate::serve::reachable;
 
@@ -14,7 +14,7 @@ use crate::serve::reachable;
 pub type Load = fn(&CliOptions) -> Result<LoadedConfig, Problems>;
 
 /// A server on this machine.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct LocalServer {
     /// Without a slash at the end.
     pub url: String,
@@ -26,23 +26,29 @@ pub struct LocalServer {
 /// store, this is where one would be.
 pub fn find(options: &CliOptions, load: Load) -> anyhow::Result<LocalServer> {
     let config = load(options)?.config;
-    let mut roots = Roots::default();
-    let local_file = config.store.local_file();
-    if let Some(address) = local_file.as_deref().and_then(address_file::read) {
-        if let Some(file) = &address.authority {
-            roots.add(dev_tls::read_authority(file)?.into())?;
-        }
-        return Ok(LocalServer { url: address.url, roots });
+    if let Some((server, _)) = running(&config)? {
+        return Ok(server);
     }
+    let mut roots = Roots::default();
     let url = configured_url(&config.server)?;
     if config.server.dev_tls {
-        roots.add(dev_tls::authority_beside(local_file.as_deref())?.into())?;
+        roots.add(dev_tls::authority_beside(config.store.local_file().as_deref())?.into())?;
     }
     Ok(LocalServer { url, roots })
 }
 
+/// The server that runs with the store of this configuration, and the command that it runs in.
+pub fn running(config: &Config) -> anyhow::Result<Option<(LocalServer, StartedBy)>> {
+    let Some(address) = config.store.local_file().as_deref().and_then(address_file::read) else { return Ok(None) };
+    let mut roots = Roots::default();
+    if let Some(file) = &address.authority {
+        roots.add(dev_tls::read_authority(file)?.into())?;
+    }
+    Ok(Some((LocalServer { url: address.url, roots }, address.started_by)))
+}
+
 /// Where a server with these addresses is reached from its own machine.
-fn configured_url(server: &ServerSection) -> anyhow::Result<String> {
+pub fn configured_url(server: &ServerSection) -> anyhow::Result<String> {
     match server.listen.iter().find(|address| address.port() != 0).map(|address| reachable(*address)) {
         // Credentials go there, and a file in the current folder may have been written by anybody.
         Some(address) if !address.ip().is_loopback() => bail!(

@@ -35,6 +35,7 @@ mod mcp;
 mod metrics;
 mod node_lock;
 mod nodes;
+mod own_server;
 mod process_environment;
 mod proxy;
 mod push;

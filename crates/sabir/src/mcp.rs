@@ -1,8 +1,9 @@
 //! `sabir mcp`: MCP on standard input and output, for programs that start their MCP servers themselves. It carries messages to
-//! `/mcp` of a running server, line by line, and what comes back the other way.
+//! `/mcp` of a server, line by line, and what comes back the other way. Where no server runs with the store, it starts one in this
+//! process (`own_server`).
 //!
-//! Tasks are the server's, so they outlive this program. What a host said in `initialize` comes back from the server as a session id,
-//! which goes with every later message.
+//! Tasks are in the store, so they outlive this program. What a host said in `initialize` comes back from the server as a session id,
+//! which goes with every later message, also to another server.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, Read, Write};
@@ -12,19 +13,22 @@ use std::time::Duration;
 use anyhow::Context;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use sabir_model::Base64;
-use sabir_outbound::OpenResponse;
+use sabir_outbound::{DialError, OpenResponse};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
+use crate::address_file::StartedBy;
 use crate::admin_client::AdminClient;
-use crate::cli::McpOptions;
-use crate::local_server::Load;
+use crate::cli::{CliOptions, McpOptions};
+use crate::local_server::{Load, LocalServer};
+use crate::own_server::{Finder, Found, OwnServer, Serve};
 use crate::terminal_text::visible;
 
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const TRANSPORT: HeaderName = HeaderName::from_static("sabir-mcp-transport");
 const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// The server says something every 15 s while a call waits.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -33,22 +37,60 @@ const LAST_ANSWERS: Duration = Duration::from_secs(2);
 /// The longest line of a host.
 const LONGEST_LINE: u64 = 64 << 20;
 
-/// Carries messages until the host closes the standard input.
-pub fn run(options: &McpOptions, load: Load) -> anyhow::Result<()> {
-    let server = AdminClient::new(&options.server, load)?;
-    let bridge = Arc::new(Bridge { server, host: Mutex::default(), calls: Mutex::default() });
+/// Carries messages until the host closes the standard input. A server that was started for that stops then.
+pub fn run(options: &McpOptions, load: Load, serve: Serve) -> anyhow::Result<()> {
+    let server = &options.server;
+    let ended = Arc::new(Notify::new());
+    let (client, place, own) = match &server.url {
+        Some(_) => (AdminClient::new(server, load)?, None, None),
+        None => {
+            let options = CliOptions { config: server.config.clone(), ..CliOptions::default() };
+            let finder = Finder { options, load, serve, ended: ended.clone() };
+            let Found { server: local, started_by, own } = finder.find_or_start()?;
+            (AdminClient::of(local.clone(), server.token.as_deref())?, Some(Place { finder, local, started_by }), own)
+        }
+    };
+    let connection = Connection { client: Arc::new(client), place, own };
+    let bridge = Arc::new(Bridge {
+        connection: AsyncMutex::new(connection),
+        token: server.token.clone(),
+        host: Mutex::default(),
+        calls: Mutex::default(),
+    });
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-    let carried = runtime.block_on(bridge.carry());
+    let carried = runtime.block_on(async {
+        let carried = bridge.carry(&ended).await;
+        let own = bridge.connection.lock().await.own.take();
+        (carried, own)
+    });
     // A thread still reads the standard input.
     runtime.shutdown_background();
-    carried
+    let (carried, own) = carried;
+    own.map_or(Ok(()), OwnServer::stop).and(carried)
 }
 
 struct Bridge {
-    server: AdminClient,
+    connection: AsyncMutex<Connection>,
+    token: Option<String>,
     host: Mutex<Host>,
     /// Requests under way, by their ids as they are written.
     calls: Mutex<HashMap<String, AbortHandle>>,
+}
+
+/// The server that messages are carried to.
+struct Connection {
+    client: Arc<AdminClient>,
+    /// `None`: it was named by its URL.
+    place: Option<Place>,
+    /// `None`: it runs in another process.
+    own: Option<OwnServer>,
+}
+
+/// A server that was found by the store that it runs with, so that the next one can be found, too.
+struct Place {
+    finder: Finder,
+    local: LocalServer,
+    started_by: StartedBy,
 }
 
 /// What `initialize` of a legacy host has led to.
@@ -65,6 +107,16 @@ struct Message<'a> {
     id: Option<&'a RawValue>,
     method: Option<String>,
     params: Option<Params>,
+}
+
+impl<'a> Message<'a> {
+    /// An id that an answer can repeat: a string or a whole number.
+    fn usable_id(&self) -> Option<&'a RawValue> {
+        self.id.filter(|id| {
+            let digits = id.get().strip_prefix('-').unwrap_or(id.get());
+            id.get().starts_with('"') || digits.bytes().all(|byte| byte.is_ascii_digit())
+        })
+    }
 }
 
 #[derive(Deserialize, Default)]
@@ -109,10 +161,16 @@ struct ErrorObject {
 }
 
 impl Bridge {
-    async fn carry(self: &Arc<Self>) -> anyhow::Result<()> {
+    /// Carries messages until the host closes the standard input, or the server in this process has `ended`.
+    async fn carry(self: &Arc<Self>, ended: &Notify) -> anyhow::Result<()> {
         let mut under_way = JoinSet::new();
         let mut lines = lines_of_host();
-        while let Some(line) = lines.recv().await {
+        loop {
+            let next = tokio::select! {
+                next = lines.recv() => next,
+                () = ended.notified() => None,
+            };
+            let Some(line) = next else { break };
             let line = line.context("cannot read the standard input")?;
             let text = String::from_utf8_lossy(&line).trim().to_owned();
             if text.is_empty() {
@@ -191,7 +249,7 @@ impl Bridge {
         if let Err(error) = self.exchange(text, headers).await {
             eprintln!("sabir: {error:#}");
             let id = serde_json::from_str::<Message<'_>>(text).ok().filter(|message| message.method.is_some());
-            if let Some(id) = id.and_then(|message| message.id) {
+            if let Some(id) = id.and_then(|message| message.usable_id()) {
                 let error = ErrorObject { code: -32603, message: format!("{error:#}") };
                 let response = ErrorResponse { jsonrpc: "2.0", id, error };
                 tell(&serde_json::to_vec(&response).expect("texts can be written as JSON"));
@@ -199,10 +257,48 @@ impl Bridge {
         }
     }
 
+    /// Posts a message to the server, or to the next one if that has gone.
+    async fn post(&self, text: &str, headers: HeaderMap) -> anyhow::Result<(Arc<AdminClient>, OpenResponse)> {
+        let mut client = self.connection.lock().await.client.clone();
+        let post =
+            async |client: &AdminClient| client.post("/mcp", headers.clone(), text.to_owned().into(), PATIENCE).await;
+        let mut posted = post(&client).await;
+        // Without a connection nothing was sent, so nothing is done twice.
+        if let Err(DialError::Connect(_) | DialError::ConnectTimeout) = &posted
+            && let Some(next) = self.next_server(&client).await?
+        {
+            posted = post(&next).await;
+            client = next;
+        }
+        match posted {
+            Ok(response) => Ok((client, response)),
+            Err(error) => Err(client.unreachable(&error)),
+        }
+    }
+
+    /// The server after this one, which does not answer any more.
+    async fn next_server(&self, gone: &Arc<AdminClient>) -> anyhow::Result<Option<Arc<AdminClient>>> {
+        let mut connection = self.connection.lock().await;
+        let Connection { client: current, place, own } = &mut *connection;
+        if !Arc::ptr_eq(current, gone) {
+            // Another call has found it.
+            return Ok(Some(current.clone()));
+        }
+        let (Some(Place { finder, local, started_by }), None) = (place, &own) else { return Ok(None) };
+        let (searching, left, by) = (finder.clone(), local.clone(), *started_by);
+        let found = tokio::task::spawn_blocking(move || searching.find_after(&left, by)).await??;
+        let Some(found) = found else { return Ok(None) };
+        let client = Arc::new(AdminClient::of(found.server.clone(), self.token.as_deref())?);
+        (*local, *started_by) = (found.server, found.started_by);
+        (*current, *own) = (client.clone(), found.own);
+        Ok(Some(client))
+    }
+
     async fn exchange(&self, text: &str, mut headers: HeaderMap) -> anyhow::Result<()> {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-        let response = self.server.post("/mcp", headers, text.to_owned().into(), PATIENCE).await?;
+        headers.insert(TRANSPORT, HeaderValue::from_static("stdio"));
+        let (client, response) = self.post(text, headers).await?;
         let is_stream = response
             .headers
             .get(header::CONTENT_TYPE)
@@ -221,14 +317,15 @@ impl Bridge {
         if body.is_empty() {
             return Ok(());
         }
-        let has_id =
-            |text: &[u8]| serde_json::from_slice::<Message<'_>>(text).is_ok_and(|message| message.id.is_some());
-        // What is wrong with a message without an id is said without one. Any other refusal is not of this message.
+        let has_id = |text: &[u8]| {
+            serde_json::from_slice::<Message<'_>>(text).is_ok_and(|message| message.usable_id().is_some())
+        };
+        // What is wrong with a message without an id, or with its id, is said without one. Any other refusal is not of this message.
         let is_answer = has_id(&body) || !has_id(text.as_bytes());
         if !is_answer && !status.is_success() {
             let said = String::from_utf8_lossy(&body);
             let said: String = visible(said.trim()).chars().take(500).collect();
-            anyhow::bail!("the server at {} refuses ({status}): {said}{}", self.server.base(), remedy(status.as_u16()));
+            anyhow::bail!("the server at {} refuses ({status}): {said}{}", client.base(), remedy(status.as_u16()));
         }
         tell(&body);
         Ok(())

@@ -66,7 +66,7 @@ impl Drop for NodeLock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::address_file::{self, AddressFile, ServerAddress};
+    use crate::address_file::{self, AddressFile, ServerAddress, StartedBy};
 
     #[test]
     fn a_node_runs_once_and_is_found_by_its_folder() {
@@ -79,7 +79,7 @@ mod tests {
         assert!(take(&folder.path().join("nodes/b/node"), "b").is_ok());
 
         let server = AddressFile::claim(&file, lock);
-        let address = ServerAddress { url: "http://127.0.0.1:7".into(), authority: None };
+        let address = ServerAddress { url: "http://127.0.0.1:7".into(), started_by: StartedBy::Serve, authority: None };
         server.write(&address).unwrap();
         assert_eq!(address_file::read(&file), Some(address));
         drop(server);

@@ -1,5 +1,6 @@
 //! `sabir serve`: puts the rooms together and runs them until it is told to stop.
 
+use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::io::{ErrorKind, IsTerminal, Write};
 use std::net::SocketAddr;
@@ -24,13 +25,13 @@ use sabir_server::{
 use sabir_store::{
     AuditLog, Cluster, Measured, MemoryStore, Outbox, PostgresSettings, PostgresStore, SqliteStore, Store, StoreError,
 };
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::{Instant, timeout_at};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::address_file::{AddressFile, ServerAddress};
+use crate::address_file::{self, AddressFile, ServerAddress, StartedBy};
 use crate::card_signer::{card_signer, jwks};
 use crate::config::{self, Config, LogFormat, PostgresUrl, Problems, StoreUrl};
 use crate::dev_tls::DevCertificate;
@@ -39,6 +40,7 @@ use crate::identity_documents;
 use crate::machine;
 use crate::metrics::{Figures, MetricsListeners};
 use crate::node_lock::NodeLock;
+use crate::own_server::Companion;
 use crate::server_facts;
 use crate::signals::{Signals, StopRequest};
 use crate::telemetry::Traces;
@@ -68,17 +70,19 @@ impl LogStyle {
     }
 }
 
-/// `settings` is what operators are shown of the configuration. `load` reads it again, when SIGHUP asks for it.
+/// `settings` is what operators are shown of the configuration. `load` reads it again, when SIGHUP asks for it. A server with a
+/// companion stops with that, too, and does not say on the standard output where it is.
 pub fn run(
     config: Config,
     settings: Vec<SettingFact>,
     surroundings: Surroundings,
     style: LogStyle,
     load: Load,
+    companion: Option<Companion>,
 ) -> anyhow::Result<()> {
     start_logging(&config, style);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-    let stopped = runtime.block_on(serve(config, settings, surroundings, load));
+    let stopped = runtime.block_on(serve(config, settings, surroundings, load, companion));
     runtime.shutdown_timeout(THREADS);
     // Guards would end what is left, but for those that their programs have stopped. Not before nobody works any more: what
     // sees a program of its own killed would go on without it.
@@ -101,6 +105,7 @@ async fn serve(
     settings: Vec<SettingFact>,
     surroundings: Surroundings,
     load: Load,
+    companion: Option<Companion>,
 ) -> anyhow::Result<Stopped> {
     // Before the store is opened: two servers that are the same node would take each other's tasks.
     let node_lock = NodeLock::of(&config)?;
@@ -184,18 +189,31 @@ async fn serve(
     tokio::spawn(keep_credentials_current(reload.clone(), certificates, app, load));
     let mut signals = Signals::new(reload)?;
     let authority = tls.as_ref().and_then(|tls| tls.dev.as_ref()).map(DevCertificate::authority);
-    if let (Some(file), Some(url)) = (&address_file, urls.first()) {
-        let address = ServerAddress { url: url.clone(), authority: authority.clone() };
-        if let Err(error) = file.write(&address) {
-            tracing::warn!(%error, "cannot write the address file; client commands need --url");
-        }
+    let started_by = if companion.is_some() { StartedBy::Mcp } else { StartedBy::Serve };
+    let address = urls.first().map(|url| ServerAddress { url: url.clone(), started_by, authority: authority.clone() });
+    if let (Some(file), Some(address)) = (&address_file, &address)
+        && let Err(error) = file.write(address)
+    {
+        tracing::warn!(%error, "cannot write the address file; client commands need --url");
     }
     let node = match &cluster {
         Some(cluster) => Some(OwnNode::of(&**cluster).await.context("cannot read the list of nodes")?),
         None => None,
     };
-    announce(&config, &urls, authority.as_deref(), node.as_ref(), &metrics_addresses)?;
-    let mut latest = signals.next().await;
+    let gone = match (companion, address) {
+        (Some(Companion { ready, gone }), Some(address)) => {
+            ready(address);
+            Some(gone)
+        }
+        _ => {
+            announce(&config, &urls, authority.as_deref(), node.as_ref(), &metrics_addresses)?;
+            None
+        }
+    };
+    let mut latest = tokio::select! {
+        request = signals.next() => request,
+        () = dropped(gone) => StopRequest::Stop,
+    };
     let grace = config.server.grace;
     tracing::info!("stopping; runs have {grace:?} to finish; a second signal ends them now");
     let (hurry, hurried) = watch::channel(false);
@@ -224,6 +242,14 @@ async fn serve(
     }
     tracing::info!("stopped");
     Ok(Stopped::InOrder)
+}
+
+/// Resolves when the companion of this server has gone.
+async fn dropped(gone: Option<oneshot::Receiver<Infallible>>) {
+    match gone {
+        Some(gone) => drop(gone.await),
+        None => std::future::pending().await,
+    }
 }
 
 /// The guards of programs pause them when the lease of this node is over, whatever this process does then.
@@ -306,9 +332,22 @@ async fn open_store(config: &Config) -> anyhow::Result<OpenStore> {
         StoreUrl::Memory => Ok(OpenStore::new(MemoryStore::new())),
         StoreUrl::Sqlite(path) => {
             make_folder_of(path)?;
-            Ok(OpenStore::new(SqliteStore::open(path, config.store.durability)?))
+            let opened = SqliteStore::open(path, config.store.durability);
+            let store = opened.map_err(|error| with_server_of_host(error.into(), path))?;
+            Ok(OpenStore::new(store))
         }
         StoreUrl::Postgres(url) => open_postgres(url, &config.cluster).await,
+    }
+}
+
+/// Names the server that has the store, if it is one that nobody has started with `serve`.
+fn with_server_of_host(error: anyhow::Error, database: &Path) -> anyhow::Error {
+    match address_file::read(database) {
+        Some(ServerAddress { url, started_by: StartedBy::Mcp, .. }) => error.context(format!(
+            "`sabir mcp` hosts the agents of this store, at {url}; close the program that has started it, and start this \
+             server first: `sabir mcp` then attaches to it"
+        )),
+        _ => error,
     }
 }
 

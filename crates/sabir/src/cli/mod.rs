@@ -140,7 +140,7 @@ pub enum CliCommand {
     /// Show the servers that share a Postgres, at a running one
     #[command(after_help = nodes::NODES_HELP)]
     Nodes(NodesOptions),
-    /// Carry MCP between standard input and output and a running server, for programs that start their MCP servers
+    /// Speak MCP on standard input and output, for programs that start their MCP servers
     #[command(after_help = mcp::MCP_HELP)]
     Mcp(McpOptions),
     /// Check whether a running server can take work
