@@ -34,6 +34,10 @@ class Client:
     def get(self, task):
         return Task(self._call('/a2a/jsonrpc', 'GetTask', {'id': task}))
 
+    def list(self):
+        """All tasks, without their history."""
+        return [Task(task) for task in self._call('/a2a/jsonrpc', 'ListTasks', {'pageSize': 100})['tasks']]
+
     def until(self, task, state, seconds=10):
         """The task in this state, or as it is after so many seconds."""
         deadline = time.monotonic() + seconds

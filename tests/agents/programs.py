@@ -8,6 +8,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 
+def _claude_code_as_host(server):
+    kind = {'type': 'http'} if 'url' in server else {}
+    config = json.dumps({'mcpServers': {'sabir': kind | server}})
+    return ('-p', '--output-format', 'stream-json', '--verbose', '--strict-mcp-config', '--mcp-config', config,
+            '--allowedTools', 'mcp__sabir', '--')
+
+
+def _codex_as_host(server):
+    settings = [f'mcp_servers.sabir.{name}={json.dumps(value)}' for name, value in server.items()]
+    settings.append('mcp_servers.sabir.default_tools_approval_mode="approve"')
+    return ('exec', '--json', '--skip-git-repo-check', *(word for setting in settings for word in ('-c', setting)))
+
+
 @dataclass(frozen=True)
 class Program:
     name: str  # the kind in `sabir.toml`, and the folder that it is installed in
@@ -25,6 +38,8 @@ class Program:
     names_files: bool = True
     # Settings of a workspace, as path to text, that would touch this file if the program obeyed them.
     hooked: Callable[[str], dict[str, str]] | None = None
+    # Arguments of a plain run with this MCP server (`url`, or `command` and `args`), before the prompt.
+    as_host: Callable[[dict], tuple[str, ...]] | None = None
     # Whether it is ended while nobody answers its question, and resumed on the answer.
     sleeps: bool = False
 
@@ -77,6 +92,7 @@ PROGRAMS = {
                 ),
                 '.mcp.json': json.dumps({'mcpServers': {'own': {'command': 'touch', 'args': [mark]}}}),
             },
+            as_host=_claude_code_as_host,
             sleeps=True,
         ),
         Program(
@@ -91,6 +107,7 @@ PROGRAMS = {
             },
             # It is offered no tool for writing and uses the shell.
             names_files=False,
+            as_host=_codex_as_host,
         ),
         Program(
             name='gemini',

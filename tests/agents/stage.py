@@ -73,6 +73,27 @@ class Stage:
         its agents."""
         self.more = more
         (self.folder / 'sabir.toml').write_text(self._configuration())
+        self._start()
+
+    def serve_demo(self):
+        """The same with the demo agent alone."""
+        self.configure_demo()
+        self._start()
+
+    def configure_demo(self):
+        """Writes the configuration of a server with the demo agent alone, and starts none."""
+        demo = '[[agent]]\nid = "demo"\nkind = "demo"\n'
+        (self.folder / 'sabir.toml').write_text(self._server_configuration() + demo)
+
+    def mcp_http(self):
+        """The MCP server at the address of the server."""
+        return {'url': f'{self.client.url}/mcp'}
+
+    def mcp_stdio(self):
+        """The MCP server that a program starts itself."""
+        return {'command': str(self.sabir), 'args': ['mcp', '--config', str(self.folder / 'sabir.toml')]}
+
+    def _start(self):
         with open(self.log, 'ab') as log:
             self.server = subprocess.Popen(
                 [self.sabir, 'serve', '--config', self.folder / 'sabir.toml'],
@@ -211,14 +232,16 @@ class Stage:
         return passed | {'HOME': str(self.home), 'TMPDIR': str(self.folder)}
 
     def _configuration(self, is_logged_in=True):
-        server = f"""\
+        approvals = ['all', 'none'] if self.mode == 'oneshot' else ['all', 'none', 'ask']
+        return self._server_configuration() + ''.join(self._agent(approve, is_logged_in) for approve in approvals)
+
+    def _server_configuration(self):
+        return f"""\
 [server]
 listen = ["127.0.0.1:0"]
 [store]
 url = {_toml(f'sqlite:{self.folder / "sabir.db"}')}
 """
-        approvals = ['all', 'none'] if self.mode == 'oneshot' else ['all', 'none', 'ask']
-        return server + ''.join(self._agent(approve, is_logged_in) for approve in approvals)
 
     def _agent(self, approve, is_logged_in):
         environment = self.program.environment(self.model_url).items() if is_logged_in else {}.items()
