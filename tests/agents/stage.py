@@ -71,9 +71,13 @@ class Stage:
     def serve(self, **more):
         """Starts the server, again after `stop_server` on the same store, and waits until it is ready. `more` are settings of
         its agents."""
+        self.configure(**more)
+        self._start()
+
+    def configure(self, **more):
+        """Writes the configuration of the server, and starts none."""
         self.more = more
         (self.folder / 'sabir.toml').write_text(self._configuration())
-        self._start()
 
     def serve_demo(self):
         """The same with the demo agent alone."""

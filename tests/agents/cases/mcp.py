@@ -30,6 +30,15 @@ def an_agent_is_asked_where_no_server_runs(stage):
     _is_stored(stage, ANSWER)
 
 
+def a_program_asks_another_of_its_kind_where_no_server_runs(stage):
+    stage.configure()
+    said = _runs(stage, stage.mcp_stdio(), 'scenario:agent please')
+    holds('the answer of the agent', 'This reply comes in several deltas.' in said, said[-1500:])
+    stage.nothing_is_left()
+    stage.serve()
+    _is_stored(stage, 'This reply comes in several deltas.')
+
+
 def a_question_is_answered_by_the_next_call(stage):
     for server in ('http', 'stdio'):
         stage.serve_demo()
@@ -46,6 +55,7 @@ for _case in (
     an_agent_is_asked_over_http,
     an_agent_is_asked_through_sabir_mcp,
     an_agent_is_asked_where_no_server_runs,
+    a_program_asks_another_of_its_kind_where_no_server_runs,
     a_question_is_answered_by_the_next_call,
 ):
     _case.only = _hosts
