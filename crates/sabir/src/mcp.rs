@@ -34,6 +34,8 @@ const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const PATIENCE: Duration = Duration::from_secs(120);
 /// For answers when the host has closed its end.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
+/// The longest id that an answer repeats.
+const LONGEST_ID: usize = 1024;
 /// The longest line of a host.
 const LONGEST_LINE: u64 = 64 << 20;
 
@@ -110,11 +112,12 @@ struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// An id that an answer can repeat: a string or a whole number.
+    /// An id that an answer repeats: a string or a whole number, and not long.
     fn usable_id(&self) -> Option<&'a RawValue> {
         self.id.filter(|id| {
             let digits = id.get().strip_prefix('-').unwrap_or(id.get());
-            id.get().starts_with('"') || digits.bytes().all(|byte| byte.is_ascii_digit())
+            let is_of_a_type = id.get().starts_with('"') || digits.bytes().all(|byte| byte.is_ascii_digit());
+            is_of_a_type && id.get().len() <= LONGEST_ID
         })
     }
 }
@@ -245,7 +248,7 @@ impl Bridge {
     }
 
     /// Sends a message to the server, and tells the host what comes back.
-    async fn forward(&self, text: &str, headers: HeaderMap) {
+    async fn forward(self: &Arc<Self>, text: &str, headers: HeaderMap) {
         if let Err(error) = self.exchange(text, headers).await {
             eprintln!("sabir: {error:#}");
             let id = serde_json::from_str::<Message<'_>>(text).ok().filter(|message| message.method.is_some());
@@ -258,7 +261,11 @@ impl Bridge {
     }
 
     /// Posts a message to the server, or to the next one if that has gone.
-    async fn post(&self, text: &str, headers: HeaderMap) -> anyhow::Result<(Arc<AdminClient>, OpenResponse)> {
+    async fn post(
+        self: &Arc<Self>,
+        text: &str,
+        headers: HeaderMap,
+    ) -> anyhow::Result<(Arc<AdminClient>, OpenResponse)> {
         let mut client = self.connection.lock().await.client.clone();
         let post =
             async |client: &AdminClient| client.post("/mcp", headers.clone(), text.to_owned().into(), PATIENCE).await;
@@ -277,7 +284,13 @@ impl Bridge {
     }
 
     /// The server after this one, which does not answer any more.
-    async fn next_server(&self, gone: &Arc<AdminClient>) -> anyhow::Result<Option<Arc<AdminClient>>> {
+    async fn next_server(self: &Arc<Self>, gone: &Arc<AdminClient>) -> anyhow::Result<Option<Arc<AdminClient>>> {
+        let (bridge, gone) = (self.clone(), gone.clone());
+        // A call that is taken back ends its wait, and not the search: a server that this process starts must be known here.
+        tokio::spawn(async move { bridge.find_next(&gone).await }).await?
+    }
+
+    async fn find_next(&self, gone: &Arc<AdminClient>) -> anyhow::Result<Option<Arc<AdminClient>>> {
         let mut connection = self.connection.lock().await;
         let Connection { client: current, place, own } = &mut *connection;
         if !Arc::ptr_eq(current, gone) {
@@ -294,7 +307,7 @@ impl Bridge {
         Ok(Some(client))
     }
 
-    async fn exchange(&self, text: &str, mut headers: HeaderMap) -> anyhow::Result<()> {
+    async fn exchange(self: &Arc<Self>, text: &str, mut headers: HeaderMap) -> anyhow::Result<()> {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         headers.insert(TRANSPORT, HeaderValue::from_static("stdio"));

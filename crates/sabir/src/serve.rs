@@ -108,7 +108,10 @@ async fn serve(
     companion: Option<Companion>,
 ) -> anyhow::Result<Stopped> {
     // Before the store is opened: two servers that are the same node would take each other's tasks.
-    let node_lock = NodeLock::of(&config)?;
+    let node_lock = NodeLock::of(&config).map_err(|error| match config.store.local_file() {
+        Some(file) => with_server_of_host(error, &file),
+        None => error,
+    })?;
     let OpenStore { store, outbox, audit, measured, cluster } = open_store(&config).await?;
     let figures = Figures::of(&config.metrics);
     let address_file = config.store.local_file().map(|file| AddressFile::claim(&file, (node_lock, store.clone())));
@@ -341,8 +344,8 @@ async fn open_store(config: &Config) -> anyhow::Result<OpenStore> {
 }
 
 /// Names the server that has the store, if it is one that nobody has started with `serve`.
-fn with_server_of_host(error: anyhow::Error, database: &Path) -> anyhow::Error {
-    match address_file::read(database) {
+fn with_server_of_host(error: anyhow::Error, local_file: &Path) -> anyhow::Error {
+    match address_file::read(local_file) {
         Some(ServerAddress { url, started_by: StartedBy::Mcp, .. }) => error.context(format!(
             "`sabir mcp` hosts the agents of this store, at {url}; close the program that has started it, and start this \
              server first: `sabir mcp` then attaches to it"

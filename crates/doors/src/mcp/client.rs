@@ -203,7 +203,7 @@ impl Client {
         self.version.is_modern()
     }
 
-    /// Results have data beside their text, in which clients of the oldest version find what has a name of its own later.
+    /// Results have their data beside their content. Clients of the oldest version get it as a last text.
     pub(crate) fn knows_structured_content(self) -> bool {
         self.version > McpVersion::V2024_11_05
     }

@@ -247,6 +247,23 @@ fn when_the_one_that_hosts_has_gone_another_one_takes_over() {
 }
 
 #[test]
+fn a_call_that_is_taken_back_does_not_stop_a_takeover() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = Host::start(folder.path(), &[]);
+    let mut second = Host::start(folder.path(), &[]);
+    assert!(second.ask("tools/list", json!({}))["result"]["tools"].is_array());
+    first.kill();
+    for id in 0..5 {
+        second.write(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": call("hello")}));
+        second.write(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}));
+    }
+    assert_eq!(second.tool("ask_agent", json!({"message": "still here"})), "echo: still here");
+    assert_eq!(address_file(folder.path()).unwrap()["pid"], json!(second.program.id()));
+    assert_eq!(second.tool("ask_agent", json!({"message": "and now"})), "echo: and now");
+    assert_eq!(second.end(), 0);
+}
+
+#[test]
 fn hosts_that_start_at_the_same_time_share_one_server() {
     let folder = tempfile::tempdir().unwrap();
     let mut hosts: Vec<Host> = (0..4).map(|_| Host::start(folder.path(), &[])).collect();
@@ -342,7 +359,9 @@ fn the_oldest_version_is_spoken_on_standard_input_alone() {
 fn what_is_wrong_with_a_line_is_answered_and_the_next_one_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let mut host = Host::start(folder.path(), &[]);
-    let lines: [(&[u8], i64); 8] = [
+    let long_id = format!(r#"{{"jsonrpc":"2.0","id":"{}","method":"ping"}}"#, "x".repeat(5000));
+    let lines: [(&[u8], i64); 9] = [
+        (long_id.as_bytes(), -32600),
         (b"{", -32700),
         (b"\xff\xfe", -32700),
         (b"null", -32600),
@@ -373,4 +392,20 @@ fn what_is_wrong_with_a_line_is_answered_and_the_next_one_is_read() {
     answered.sort_unstable();
     assert_eq!(answered, (0..50).collect::<Vec<i64>>());
     assert_eq!(host.end(), 0);
+}
+
+#[test]
+fn a_message_that_is_too_large_is_refused_with_its_id_and_starts_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut host = Host::start_with(folder.path(), &[], &[("SABIR_SERVER_BODY_LIMIT", "64KiB")]);
+    let huge = "x".repeat(200 * 1024);
+    for method in ["tools/call", "initialize", "nope"] {
+        let answer = host.ask(method, call(&huge));
+        let words = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
+        assert!(words.contains("413") && words.len() < 2000, "{words}");
+    }
+    assert_eq!(host.tool("ask_agent", json!({"message": "hello"})), "echo: hello");
+    assert_eq!(host.end(), 0);
+    let server = SabirOptions::new(SABIR, folder.path()).start();
+    assert_eq!(server.rpc("ListTasks", json!({}))["result"]["totalSize"], 1);
 }
