@@ -2,6 +2,7 @@
 
 use crate::clients::{CLIENTS, Client, Kit};
 use crate::mcp;
+use crate::openai;
 use crate::programs::{PROGRAMS, Program};
 use crate::sdk_servers::{SDK_SERVERS, SdkServer};
 
@@ -26,6 +27,8 @@ pub enum TestJob {
     Observability,
     /// The official SDKs of MCP in one language.
     Mcp(Kit),
+    /// The official client library of OpenAI.
+    OpenAi,
     /// A client suite, through one binding.
     Client(&'static Client, &'static str),
     /// The promises and the dialects, against several nodes on one Postgres.
@@ -58,6 +61,7 @@ impl TestJob {
             TestJob::Console => "console".to_owned(),
             TestJob::Observability => "observability".to_owned(),
             TestJob::Mcp(kit) => mcp::name(*kit),
+            TestJob::OpenAi => openai::NAME.to_owned(),
             TestJob::Client(client, binding) => format!("{}-{binding}", client.name),
             TestJob::NodesTests => "nodes-promises".to_owned(),
             TestJob::NodesClient(client, binding) => format!("nodes-{}-{binding}", client.name),
@@ -75,6 +79,7 @@ impl TestJob {
             | TestJob::Console
             | TestJob::Observability
             | TestJob::Mcp(_)
+            | TestJob::OpenAi
             | TestJob::Client(..)
             | TestJob::NodesClient(..)
             | TestJob::SdkServer(..)
@@ -123,7 +128,7 @@ pub fn test() -> Vec<TestJob> {
         .chain(nodes)
         .chain(servers)
         .chain(agents)
-        .chain([TestJob::Mcp(Kit::Python), TestJob::Mcp(Kit::Node)])
+        .chain([TestJob::Mcp(Kit::Python), TestJob::Mcp(Kit::Node), TestJob::OpenAi])
         .chain([TestJob::Documents, TestJob::Console, TestJob::Observability, TestJob::Packages, TestJob::Leftovers])
         .collect()
 }
@@ -180,6 +185,7 @@ mod tests {
             (&["servers"], ALL_SERVERS),
             (&["agents"], "agents-claude-code agents-codex agents-gemini agents-goose leftovers"),
             (&["mcp"], "mcp-python mcp-js leftovers"),
+            (&["openai"], "openai-python leftovers"),
             (&["packages"], "packages leftovers"),
             (&["no such"], ""),
         ] {

@@ -29,6 +29,7 @@ mod mcp;
 mod needs;
 mod nodes;
 mod observability;
+mod openai;
 mod packages;
 mod postgres;
 mod programs;

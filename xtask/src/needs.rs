@@ -43,7 +43,7 @@ impl Needs {
                         needs.folder(format!("{} {}", program.name, program.version), program.megabytes);
                     }
                 }
-                TestJob::Mcp(Kit::Python) => needs.packages.extend(setup_python::missing_packages()),
+                TestJob::Mcp(Kit::Python) | TestJob::OpenAi => needs.packages.extend(setup_python::missing_packages()),
                 TestJob::Mcp(Kit::Node) => {
                     needs.packages.extend(setup_python::missing_packages());
                     needs.packages.extend(setup_node::missing_packages());

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sabir_engine::{Answer, Batch, Engine, Subscription};
+use sabir_engine::{Answer, Batch, Engine, LogEntry, Subscription};
 use sabir_model::{
     AgentId, Call, Caller, Delivery, Direct, Error, Event, Get, OnFinishedSubscribe, Part, QuestionId, Send, Subscribe,
     Task, TaskId, Wanted,
@@ -29,6 +29,8 @@ pub(crate) struct Following {
     /// A question that is no reason to stop waiting: it is answered, though the task may still show it, or somebody is about to.
     answered: Option<QuestionId>,
     server_stops: bool,
+    /// Its last stream ended before the task was at rest.
+    stream_ended: bool,
 }
 
 /// Why the wait is over.
@@ -38,6 +40,16 @@ pub(crate) enum WaitEnd {
     /// It waits for an answer.
     Asks,
     TimeIsOver,
+}
+
+/// Something that happened to a task that somebody waits for.
+pub(crate) enum Step {
+    /// The task as it was when its stream began.
+    Snapshot,
+    Events(Vec<Arc<LogEntry>>),
+    /// The task was read once more: its agent offers no streams, or a further stream begins behind it.
+    ReadAgain,
+    End(WaitEnd),
 }
 
 impl Following {
@@ -100,6 +112,7 @@ impl Following {
             task,
             answered: None,
             server_stops: false,
+            stream_ended: false,
         })
     }
 
@@ -114,6 +127,7 @@ impl Following {
             task,
             answered: None,
             server_stops: false,
+            stream_ended: false,
         })
     }
 
@@ -137,59 +151,82 @@ impl Following {
     /// # Errors
     /// The task cannot be read any more.
     pub(crate) async fn wait(&mut self, until: Instant, mut show: impl FnMut(&str)) -> Result<WaitEnd, Error> {
-        // A stream that ends at once, twice, is that of a server that stops.
-        let mut was_over = false;
         loop {
-            if let Some(end) = self.rest() {
-                return Ok(end);
-            }
-            let Some(subscription) = &mut self.subscription else {
-                if Instant::now() >= until {
-                    return Ok(WaitEnd::TimeIsOver);
-                }
-                sleep(LOOK_AGAIN).await;
-                self.read_again().await?;
-                continue;
-            };
-            let Ok(batch) = timeout_at(until, subscription.next()).await else { return Ok(WaitEnd::TimeIsOver) };
-            was_over &= batch.is_none();
-            match batch {
-                Some(Ok(Batch::Snapshot(task))) => {
-                    let words = status_text(&task);
-                    if !words.is_empty() && !task.status.state.is_terminal() {
+            match self.step(Some(until)).await? {
+                Step::End(end) => return Ok(end),
+                Step::Snapshot => {
+                    let words = status_text(&self.task);
+                    if !words.is_empty() && !self.task.status.state.is_terminal() {
                         show(short(&words));
                     }
-                    self.task = task;
                 }
-                Some(Ok(Batch::Events(entries))) => {
+                Step::Events(entries) => {
                     for entry in &entries {
                         if let Some(words) = progress_words(&entry.event) {
                             show(&words);
                         }
-                    }
-                    match subscription.whole() {
-                        Some(task) => self.task = task,
-                        None => self.read_again().await?,
                     }
                     // A stream that never pauses is not waited for.
                     if Instant::now() >= until {
                         return Ok(self.rest().unwrap_or(WaitEnd::TimeIsOver));
                     }
                 }
-                Some(Err(error)) => return Err(error),
-                // The stream is over with its turn, or this server stops.
-                None => {
-                    self.read_again().await?;
-                    if let Some(end) = self.rest() {
-                        return Ok(end);
-                    }
-                    if std::mem::replace(&mut was_over, true) {
-                        self.server_stops = true;
-                        return Ok(WaitEnd::TimeIsOver);
-                    }
-                    self.subscribe_again().await?;
-                    continue;
+                Step::ReadAgain => {}
+            }
+        }
+    }
+
+    /// Waits for the next thing that happens; `until` `None`: as long as it takes. `as_seen` is the task with that, and maybe
+    /// with more.
+    ///
+    /// # Errors
+    /// The task cannot be read any more.
+    pub(crate) async fn step(&mut self, until: Option<Instant>) -> Result<Step, Error> {
+        if let Some(end) = self.rest() {
+            return Ok(Step::End(end));
+        }
+        let Some(subscription) = &mut self.subscription else {
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return Ok(Step::End(WaitEnd::TimeIsOver));
+            }
+            sleep(LOOK_AGAIN).await;
+            self.read_again().await?;
+            return Ok(Step::ReadAgain);
+        };
+        let batch = match until {
+            None => subscription.next().await,
+            Some(until) => match timeout_at(until, subscription.next()).await {
+                Ok(batch) => batch,
+                Err(_) => return Ok(Step::End(WaitEnd::TimeIsOver)),
+            },
+        };
+        match batch {
+            Some(Ok(Batch::Snapshot(task))) => {
+                (self.task, self.stream_ended) = (task, false);
+                Ok(Step::Snapshot)
+            }
+            Some(Ok(Batch::Events(entries))) => {
+                self.stream_ended = false;
+                match subscription.whole() {
+                    Some(task) => self.task = task,
+                    None => self.read_again().await?,
                 }
+                Ok(Step::Events(entries))
+            }
+            Some(Err(error)) => Err(error),
+            // The stream is over with its turn, or this server stops.
+            None => {
+                self.read_again().await?;
+                if let Some(end) = self.rest() {
+                    return Ok(Step::End(end));
+                }
+                // A stream that ends at once, twice, is that of a server that stops.
+                if std::mem::replace(&mut self.stream_ended, true) {
+                    self.server_stops = true;
+                    return Ok(Step::End(WaitEnd::TimeIsOver));
+                }
+                self.subscribe_again().await?;
+                Ok(Step::ReadAgain)
             }
         }
     }

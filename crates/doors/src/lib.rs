@@ -6,7 +6,9 @@
 #![warn(missing_docs)]
 
 mod follow;
+mod nesting;
 mod question;
 mod words;
 
 pub mod mcp;
+pub mod openai;

@@ -1,7 +1,8 @@
 //! The question that a task waits to have answered, as doors show it, and the messages that answer it.
 
 use sabir_model::{
-    Caller, Choice, Content, IncomingMessage, Json, Message, Part, QUESTION_ID, QuestionId, QuestionType, Role, Task,
+    Addressee, Birth, Caller, Choice, Content, IncomingMessage, Json, Message, Part, QUESTION_ID, QuestionId,
+    QuestionType, Role, Send, Task,
 };
 use serde::Serialize;
 
@@ -76,7 +77,7 @@ struct AnswerData<'a> {
 }
 
 /// The message that answers a question; `question` `None`: whichever is open.
-pub(crate) fn answer_message(task: &Task, question: Option<&str>, answer: &GivenAnswer) -> IncomingMessage {
+fn answer_message(task: &Task, question: Option<&str>, answer: &GivenAnswer) -> IncomingMessage {
     let data = match answer {
         GivenAnswer::Words(_) => AnswerData { option_id: None, approved: None },
         GivenAnswer::Choice(id) => AnswerData { option_id: Some(id), approved: None },
@@ -88,16 +89,26 @@ pub(crate) fn answer_message(task: &Task, question: Option<&str>, answer: &Given
         parts.push(Part::text(words.as_str()));
     }
     let data = Json::of(&data).expect("texts are JSON");
-    let named = question.map(|id| {
-        let id = Json::of(id).expect("text is JSON");
-        Json::with_member(Some(&data), QUESTION_ID, &id)
-    });
-    match named {
-        Some(data) => parts.push(Part::from(Content::Data(data))),
+    match question {
+        Some(id) => parts.push(naming(id, Some(&data))),
         None if data.as_str() != "{}" => parts.push(Part::from(Content::Data(data))),
         None => {}
     }
     let mut message = IncomingMessage::new(None, Role::User, parts);
     message.task = Some(task.id.clone());
     message
+}
+
+/// The part that names the question which a message answers, with what else is said as data.
+pub(crate) fn naming(question: &str, data: Option<&Json>) -> Part {
+    let id = Json::of(question).expect("text is JSON");
+    Part::data(Json::with_member(data, QUESTION_ID, &id))
+}
+
+/// The call that answers a question; `born` as for every message of its door.
+pub(crate) fn answer_send(task: &Task, question: Option<&str>, answer: &GivenAnswer, born: Birth) -> Send {
+    let mut send = Send::new(answer_message(task, question, answer), born);
+    send.agent = Some(task.agent.clone());
+    send.addressee = Addressee::Waiting;
+    send
 }

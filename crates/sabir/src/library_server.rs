@@ -12,8 +12,8 @@ use sabir_outbound::jose::CardKey;
 use sabir_outbound::webhooks::{DispatcherSettings, SealKey, Signer, SigningKey};
 use sabir_server::{
     AddressRange, AdminAccess, App, AuthSettings, CardSettings, CatalogueAccess, Console, CorsSettings, GrpcAddress,
-    HostCheck, HostName, Listeners, PeerLimit, RESERVED_AGENT_IDS, RequestLimits, ServerFacts, ServerSettings, Service,
-    StoreAbout, Timeouts, TrustedProxies, is_path_segment,
+    HostCheck, HostName, Listeners, OpenAi, PeerLimit, RESERVED_AGENT_IDS, RequestLimits, ServerFacts, ServerSettings,
+    Service, StoreAbout, Timeouts, TrustedProxies, is_path_segment,
 };
 use sabir_store::{Durability, MemoryStore, Outbox, SqliteStore, Store};
 use tokio::sync::watch;
@@ -312,6 +312,7 @@ impl Server {
             // Whoever embeds the server has pages of its own.
             console: Console::Off,
             mcp: None,
+            openai: OpenAi::Off,
             jwks,
             card_signer: card_key.map(card_signer),
             facts,

@@ -19,8 +19,8 @@ use sabir_outbound::jose::CardKey;
 use sabir_outbound::webhooks::{DispatcherSettings, SealKey, Signer, SigningKey};
 use sabir_server::{
     AddressRange, AdminAccess, ApiKey, App, AuthSettings, CardSettings, CatalogueAccess, CertificateGrant, Console,
-    CorsSettings, Credential, GrpcAddress, HostCheck, HostName, Listeners, PeerLimit, RequestLimits, ServerFacts,
-    ServerSettings, SettingFact, Timeouts, Tls, TrustedProxies,
+    CorsSettings, Credential, GrpcAddress, HostCheck, HostName, Listeners, OpenAi, PeerLimit, RequestLimits,
+    ServerFacts, ServerSettings, SettingFact, Timeouts, Tls, TrustedProxies,
 };
 use sabir_store::{
     AuditLog, Cluster, Measured, MemoryStore, Outbox, PostgresSettings, PostgresStore, SqliteStore, Store, StoreError,
@@ -506,6 +506,7 @@ fn server_settings(
         },
         console: if config.console.enabled { Console::Served } else { Console::Off },
         mcp: config.mcp.enabled.then_some(config.mcp.wait),
+        openai: if config.openai.enabled { OpenAi::Served } else { OpenAi::Off },
         jwks: jwks(signing_key.as_ref(), card_key.as_ref()),
         card_signer: card_key.map(card_signer),
         facts,

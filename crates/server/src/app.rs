@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sabir_doors::mcp::{McpDoor, McpSettings};
+use sabir_doors::openai::OpenAiDoor;
 use sabir_engine::Engine;
 use sabir_model::{Caller, Timestamp};
 use sabir_wire::{CardFormat, Compat, Dialect, V1};
@@ -22,6 +23,7 @@ use crate::host::HostCheck;
 use crate::limits::{Limits, RequestLimits};
 use crate::metrics::{Metrics, Serves};
 use crate::open_streams::OpenStreams;
+use crate::openai::OpenAi;
 use crate::peer::{PeerLimit, TrustedProxies};
 use crate::request_id::RequestIds;
 use crate::signed_cards::CardSigner;
@@ -48,6 +50,8 @@ pub(crate) struct AppState {
     pub(crate) cards: Cards,
     /// `None`: there is no MCP.
     pub(crate) mcp: Option<McpDoor>,
+    /// `None`: there are no chat completions.
+    pub(crate) openai: Option<OpenAiDoor>,
     pub(crate) settings: ServerSettings,
     pub(crate) budget: Arc<Budget>,
     pub(crate) encoded_tasks: Arc<EncodedTasks>,
@@ -109,6 +113,8 @@ pub struct ServerSettings {
     pub console: Console,
     /// The longest wait of an MCP call; `None`: there is no MCP.
     pub mcp: Option<Duration>,
+    /// Whether programs that speak OpenAI's chat completions reach the agents.
+    pub openai: OpenAi,
     pub card: CardSettings,
     /// `None`: cards are not signed. They are not either where `card.base` is not known.
     pub card_signer: Option<Arc<dyn CardSigner>>,
@@ -192,12 +198,14 @@ impl App {
             let version = settings.facts.version.clone();
             McpDoor::new(engine.clone(), McpSettings { longest_wait, version, born: V1.birth() })
         });
+        let openai = (settings.openai == OpenAi::Served).then(|| OpenAiDoor::new(engine.clone(), V1.birth()));
         let inner = AppState {
             engine,
             hides_agents,
             auth,
             cards,
             mcp,
+            openai,
             settings,
             budget,
             encoded_tasks,

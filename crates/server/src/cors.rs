@@ -12,9 +12,9 @@ use crate::host::Authority;
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
 /// Beside these, those that API keys are shown in.
-const HEADERS: &str = "Content-Type, Accept, Authorization, A2A-Version, A2A-Extensions, X-A2A-Extensions, Last-Event-ID, Idempotency-Key, Sabir-Push-Events, X-Request-Id, X-Grpc-Web, Grpc-Timeout, Mcp-Session-Id, Mcp-Protocol-Version, Mcp-Method, Mcp-Name, X-User-Agent";
+const HEADERS: &str = "Content-Type, Accept, Authorization, A2A-Version, A2A-Extensions, X-A2A-Extensions, Last-Event-ID, Idempotency-Key, Sabir-Push-Events, X-Request-Id, X-Grpc-Web, Grpc-Timeout, Mcp-Session-Id, Mcp-Protocol-Version, Mcp-Method, Mcp-Name, X-Sabir-Context, OpenAI-Organization, OpenAI-Project, X-Stainless-Arch, X-Stainless-Lang, X-Stainless-OS, X-Stainless-Package-Version, X-Stainless-Runtime, X-Stainless-Runtime-Version, X-Stainless-Retry-Count, X-Stainless-Timeout, X-User-Agent";
 const EXPOSED: HeaderValue = HeaderValue::from_static(
-    "A2A-Extensions, X-A2A-Extensions, ETag, Retry-After, WWW-Authenticate, X-Request-Id, Grpc-Status, Grpc-Message, Grpc-Status-Details-Bin, First-Event-Id, Mcp-Session-Id",
+    "A2A-Extensions, X-A2A-Extensions, ETag, Retry-After, WWW-Authenticate, X-Request-Id, Grpc-Status, Grpc-Message, Grpc-Status-Details-Bin, First-Event-Id, Mcp-Session-Id, X-Sabir-Context, X-Sabir-Task",
 );
 const ONE_DAY: HeaderValue = HeaderValue::from_static("86400");
 

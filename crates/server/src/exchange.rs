@@ -25,6 +25,7 @@ use crate::grpc::{self, GrpcHead, trailers_of};
 use crate::host::Authority;
 use crate::incoming::{BodyLimits, BodySource, Received, RequestBody};
 use crate::metrics::{CallOrigin, CallOutcome, Serves};
+use crate::openai::Route;
 use crate::pieces::{Large, Pieces};
 use crate::request_id::{self, X_REQUEST_ID};
 use crate::stream::Frames;
@@ -154,6 +155,9 @@ impl App {
         }
         if let Some(door) = app.mcp.as_ref().filter(|_| parts.uri.path() == mcp::CARD_PATH) {
             return self.mcp_card(door, parts, &asking.peer, host).await;
+        }
+        if let (Some(door), Some(route)) = (&app.openai, Route::of(parts.uri.path())) {
+            return self.openai(door, route, parts, asking, origin).await;
         }
         if parts.uri.path() == openapi::PATH {
             return openapi::answer(parts, &app.cards.base(parts, host), &app.settings.facts.version, &app.auth);
@@ -540,7 +544,7 @@ fn head_of(parts: &Parts) -> RequestHead<'_> {
 }
 
 /// `None` as well where there are two: then nobody can say which trace it is.
-fn trace_parent(headers: &HeaderMap) -> Option<&str> {
+pub(crate) fn trace_parent(headers: &HeaderMap) -> Option<&str> {
     let mut all = headers.get_all("traceparent").iter();
     all.next().filter(|_| all.next().is_none()).and_then(|value| value.to_str().ok())
 }

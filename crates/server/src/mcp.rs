@@ -17,7 +17,6 @@ use hyper::body::Frame;
 use sabir_doors::mcp::{McpCall, McpDoor, McpHeaders, McpReply, McpTransport};
 use sabir_model::Error;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, Sleep};
 
 use crate::app::App;
 use crate::auth::Peer;
@@ -26,6 +25,7 @@ use crate::budget::{Budget, Reservation, SMALL};
 use crate::cors::RequestOrigin;
 use crate::exchange::{Asking, event_stream, header_text};
 use crate::host::Authority;
+use crate::keep_alive::KeepAlive;
 use crate::open_streams::OpenStream;
 use crate::pieces::{Large, Pieces};
 
@@ -152,7 +152,7 @@ impl App {
     }
 
     /// A body for which there is memory.
-    fn with_memory(&self, body: Vec<u8>) -> Option<Body> {
+    pub(crate) fn with_memory(&self, body: Vec<u8>) -> Option<Body> {
         let mut reserved = self.inner.budget.nothing();
         reserved.grow_to(body.len()).ok()?;
         Some(match body.len() {
@@ -219,15 +219,13 @@ struct Events {
     budget: Arc<Budget>,
     /// For the response.
     reserved: Option<Reservation>,
-    keep_alive: Duration,
-    quiet: Pin<Box<Sleep>>,
+    keep_alive: KeepAlive,
     _open: OpenStream,
 }
 
 impl Events {
     fn new(call: McpCall, keep_alive: Duration, open: OpenStream, budget: Arc<Budget>) -> Self {
         let McpCall { messages, response, too_large } = call;
-        let quiet = Box::pin(tokio::time::sleep(keep_alive));
         Self {
             messages: Some(messages),
             response: Some(response),
@@ -235,8 +233,7 @@ impl Events {
             too_large,
             budget,
             reserved: None,
-            keep_alive,
-            quiet,
+            keep_alive: KeepAlive::every(keep_alive),
             _open: open,
         }
     }
@@ -268,13 +265,7 @@ impl Stream for Events {
         if this.response.is_none() {
             return Poll::Ready(None);
         }
-        if this.quiet.as_mut().poll(context).is_ready() {
-            this.quiet.as_mut().reset(Instant::now() + this.keep_alive);
-            // Registers the next wake-up.
-            let _ = this.quiet.as_mut().poll(context);
-            return Poll::Ready(Some(Frame::data(Bytes::from_static(b": keep-alive\n\n"))));
-        }
-        Poll::Pending
+        this.keep_alive.poll(context).map(Some)
     }
 }
 

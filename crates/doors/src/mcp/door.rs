@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use futures_util::future::BoxFuture;
 use sabir_engine::Engine;
 use sabir_model::{
-    Addressee, Birth, Call, Caller, Cancel, Delivery, Error, IncomingMessage, Json, JsonMembers, OnFinishedCancel,
-    Owner, Send, Task, TaskId,
+    Birth, Call, Caller, Cancel, Delivery, Error, IncomingMessage, Json, JsonMembers, OnFinishedCancel, Owner, Send,
+    Task, TaskId,
 };
 use serde::{Deserialize, Serialize};
 use tokio::sync::{broadcast, mpsc};
@@ -24,7 +24,7 @@ use super::tasks_extension::{DetailedTask, TASKS};
 use super::tool_call::ToolCall;
 use super::tools::{INSTRUCTIONS, definitions};
 use crate::follow;
-use crate::question::{GivenAnswer, Question, answer_message};
+use crate::question::{GivenAnswer, Question, answer_send};
 use crate::words::told_of;
 
 /// How many messages wait for a slow client before the call waits too.
@@ -453,10 +453,7 @@ impl McpDoor {
     }
 
     pub(crate) fn answer_send(&self, task: &Task, question: Option<&str>, answer: &GivenAnswer) -> Send {
-        let mut send = self.send(answer_message(task, question, answer));
-        send.agent = Some(task.agent.clone());
-        send.addressee = Addressee::Waiting;
-        send
+        answer_send(task, question, answer, self.settings.born)
     }
 
     pub(crate) fn send(&self, message: IncomingMessage) -> Send {

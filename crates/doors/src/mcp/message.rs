@@ -6,6 +6,8 @@ use sabir_model::{Json, JsonMembers, MAX_DEPTH};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::nesting::is_too_deep;
+
 /// The longest id that is repeated in a response.
 const LONGEST_ID: usize = 1024;
 
@@ -160,27 +162,6 @@ pub(crate) fn is_id(text: &str) -> bool {
 fn is_whole_number(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-/// Text in strings does not count.
-fn is_too_deep(text: &str) -> bool {
-    let (mut depth, mut is_string, mut is_escaped) = (0_usize, false, false);
-    for byte in text.bytes() {
-        match byte {
-            _ if is_escaped => is_escaped = false,
-            b'\\' if is_string => is_escaped = true,
-            b'"' => is_string = !is_string,
-            b'{' | b'[' if !is_string => {
-                depth += 1;
-                if depth > MAX_DEPTH {
-                    return true;
-                }
-            }
-            b'}' | b']' if !is_string => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-    }
-    false
 }
 
 /// An object without members.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sabir_doors::mcp::{McpCall, McpDoor, McpHeaders, McpReply, McpSettings};
-use sabir_engine::{Answer, Builder, Engine, Hosted, Outcome, Turn};
+use sabir_engine::{Answer, ArtifactUpdate, Builder, Engine, Hosted, Outcome, Turn};
 use sabir_model::{AgentId, Artifact, ArtifactId, Birth, Call, Caller, Json, List, Part, Required, Wanted};
 use sabir_store::MemoryStore;
 use sabir_testkit::scripted::ScriptedAgent;
@@ -142,7 +142,8 @@ pub async fn next_request(messages: &mut mpsc::Receiver<Vec<u8>>) -> Value {
     }
 }
 
-fn agent(go: Arc<Notify>) -> ScriptedAgent {
+/// Does what the first word says.
+pub fn agent(go: Arc<Notify>) -> ScriptedAgent {
     ScriptedAgent::new(move |turn: Turn| {
         let go = go.clone();
         async move {
@@ -178,6 +179,15 @@ fn agent(go: Arc<Notify>) -> ScriptedAgent {
                 "long" => {
                     let long = Artifact::new(ArtifactId::parse("a").unwrap(), vec![Part::text("é".repeat(600_000))]);
                     turn.artifact(long).await;
+                    Ok(Outcome::Completed(Vec::new()))
+                }
+                "grow" => {
+                    let piece =
+                        |id: &str, text: &str| Artifact::new(ArtifactId::parse(id).unwrap(), vec![Part::text(text)]);
+                    turn.artifact_update(ArtifactUpdate::new(piece("a", "first"))).await;
+                    go.notified().await;
+                    turn.artifact_update(ArtifactUpdate::new(piece("a", " second")).append(true).last(true)).await;
+                    turn.artifact(piece("b", "third")).await;
                     Ok(Outcome::Completed(Vec::new()))
                 }
                 "artifact" => {

@@ -43,6 +43,7 @@ pub struct Config {
     pub audit: AuditSection,
     pub console: ConsoleSection,
     pub mcp: McpSection,
+    pub openai: OpenAiSection,
     pub metrics: MetricsSection,
     pub log: LogSection,
 }
@@ -518,6 +519,12 @@ pub struct McpSection {
     pub enabled: bool,
     /// The longest wait of a call.
     pub wait: Duration,
+}
+
+/// The agents as models for programs that speak OpenAI's chat completions.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct OpenAiSection {
+    pub enabled: bool,
 }
 
 /// Figures for Prometheus.

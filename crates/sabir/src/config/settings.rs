@@ -433,6 +433,10 @@ pub static SETTINGS: LazyLock<Vec<Setting<Config>>> = LazyLock::new(|| {
             "The longest wait of an MCP call for its agent. After it the call returns the task's id, and the agent goes on. \
              Keep it below the time that hosts allow a tool, which is often 60 s.",
         ),
+        Row::new("openai.enabled", "true", switch(), |config| &mut config.openai.enabled).help(
+            "Whether programs that speak OpenAI's chat completions find the agents as models at `/v1/models` and \
+             `/v1/chat/completions`.",
+        ),
         Row::new("metrics.enabled", "true", switch(), |config| &mut config.metrics.enabled).help(
             "Whether the server keeps figures for Prometheus and shows them at `/metrics`, to whoever may make admin calls \
              and to the scope `metrics`. With `false` there is no such path.",

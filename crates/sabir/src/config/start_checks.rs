@@ -187,6 +187,7 @@ pub fn is_private(config: &Config) -> bool {
         audit: _,
         console: _,
         mcp: _,
+        openai: _,
         metrics: _,
         log: _,
     } = config;

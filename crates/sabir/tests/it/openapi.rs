@@ -48,6 +48,7 @@ fn every_path_is_served_and_every_reply_is_as_described() {
         ("/tasks/none", &document["paths"]["/tasks/{id}"]["get"]),
         ("/v1/tasks/none", &document["paths"]["/v1/tasks/{id}"]["get"]),
         ("/v1/a2a/agents/demo/tasks/none", &document["paths"]["/v1/a2a/agents/{agent}/tasks/{task}"]["get"]),
+        ("/v1/models/none", &document["paths"]["/v1/models/{agent}"]["get"]),
         ("/admin/v1/tasks/none", &document["paths"]["/admin/v1/tasks/{name}"]["get"]),
         ("/admin/v1/tasks?state=x", &document["paths"]["/admin/v1/tasks"]["get"]),
         ("/tasks?pageSize=x", &document["paths"]["/tasks"]["get"]),
@@ -122,6 +123,9 @@ impl Call<'_> {
             ("post", "/v1/tasks/{id}/pushNotificationConfigs") => {
                 let config = json!({"pushNotificationConfig": {"id": "c2", "url": "http://127.0.0.1:9/hook"}});
                 json!({"configId": "c2", "config": config})
+            }
+            ("post", "/v1/chat/completions") => {
+                json!({"model": "demo", "messages": [{"role": "user", "content": text}]})
             }
             ("post", "/v1/a2a/agents/{agent}/message:send") => json!({"input": "hello"}),
             ("post", path) if path.ends_with(":cancel") => json!({}),

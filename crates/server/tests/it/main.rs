@@ -9,6 +9,7 @@ mod http2;
 mod limits;
 mod mcp;
 mod memory;
+mod openai;
 mod peers;
 mod signed_cards;
 mod tls;
@@ -22,7 +23,7 @@ use sabir_agents::DemoAgent;
 use sabir_engine::{Builder, Hosted, Inputs};
 use sabir_model::AgentId;
 use sabir_server::{
-    AdminAccess, App, AuthSettings, CardSettings, CatalogueAccess, Console, CorsSettings, HostCheck, Listeners,
+    AdminAccess, App, AuthSettings, CardSettings, CatalogueAccess, Console, CorsSettings, HostCheck, Listeners, OpenAi,
     PeerLimit, RequestLimits, ServerFacts, ServerSettings, Timeouts, Tls, TrustedProxies,
 };
 use sabir_store::MemoryStore;
@@ -95,6 +96,7 @@ async fn serve_all(
         metrics: None,
         call_observer: None,
         mcp: Some(Duration::from_secs(50)),
+        openai: OpenAi::Served,
     });
     let listeners = Listeners::bind(&["127.0.0.1:0".parse().unwrap()]).await.unwrap();
     let listeners = match tls {

@@ -1,0 +1,129 @@
+//! Questions of the agent in a conversation: with a context they are text that the next message answers, without one a permission
+//! is refused.
+
+use sabir_doors::openai::ChatHeaders;
+use sabir_model::{QuestionId, State, TaskId};
+
+use crate::openai_fixture::{IN_CONTEXT, OpenAiFixture, refused, text_of, user};
+
+/// The id in the words of a question.
+fn id_in(words: &str) -> String {
+    let ids = words.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-');
+    ids.filter(|word| QuestionId::parse(word).is_some()).last().unwrap_or_else(|| panic!("no id: {words}")).to_owned()
+}
+
+#[tokio::test]
+async fn a_permission_is_granted_by_a_clear_yes_alone() {
+    for (answer, granted) in [
+        ("yes", true),
+        ("Y", true),
+        ("ok", true),
+        ("approve", true),
+        ("allow", true),
+        ("no", false),
+        ("n", false),
+        ("deny", false),
+        ("please do something else", false),
+        ("yes, but not that folder", false),
+        ("is it ok to say yes here?", false),
+    ] {
+        let fixture = OpenAiFixture::new().await;
+        let question = fixture.say(IN_CONTEXT, "permission").await;
+        assert!(question.contains("rm -rf build") && question.contains("may I?"), "{question}");
+        assert!(question.contains("- Allow once (`yes1`)") && question.contains("Answer yes or no"), "{question}");
+        let said = fixture.say(IN_CONTEXT, answer).await;
+        assert!(said.starts_with("answered: "), "the reply has only what is new: {said}");
+        let task = fixture.tasks(Some("c1")).await.remove(0);
+        let message = task.history.last().unwrap();
+        let choices = [("yes1", "allow_once"), ("no1", "reject_once")].map(|(id, kind)| sabir_model::Choice {
+            id: id.into(),
+            name: id.into(),
+            kind: sabir_model::ChoiceKind::parse(kind),
+        });
+        let read = sabir_model::QuestionAnswer::read(message, &choices);
+        assert_eq!(read.choice == Some(0), granted, "{answer}: {read:?}");
+        assert_eq!(fixture.tasks(None).await.len(), 1, "an answer begins nothing");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_may_name_its_question() {
+    let fixture = OpenAiFixture::new().await;
+    let question = fixture.say(IN_CONTEXT, "permission").await;
+    let id = id_in(&question);
+    let said = fixture.say(IN_CONTEXT, &format!("{id} yes")).await;
+    assert!(said.starts_with("answered: yes ") && said.contains(&id), "{said}");
+    // It is closed now.
+    for late in [format!("{id} yes"), format!("yes `{id}`")] {
+        assert_eq!(refused(fixture.ask(IN_CONTEXT, &user(&late)).await), (400, "question_closed".into()));
+    }
+    let other = QuestionId::issue(&TaskId::parse("t").unwrap(), 3);
+    fixture.say(IN_CONTEXT, "permission").await;
+    let answered = fixture.ask(IN_CONTEXT, &user(&format!("yes {other}"))).await;
+    assert_eq!(refused(answered), (400, "question_closed".into()));
+    let open = fixture.tasks(Some("c1")).await.iter().filter(|task| task.open_question().is_some()).count();
+    assert_eq!(open, 1, "an answer to another question answers none");
+}
+
+#[tokio::test]
+async fn words_answer_a_question_for_words() {
+    let fixture = OpenAiFixture::new().await;
+    let question = fixture.say(IN_CONTEXT, "ask Which day?").await;
+    assert!(question.starts_with("Which day?") && question.contains("Answer it in the next message"), "{question}");
+    assert!(fixture.say(IN_CONTEXT, "on Monday").await.starts_with("answered: on Monday"));
+    // Nothing is open any more, so the next message is a turn.
+    assert_eq!(fixture.say(IN_CONTEXT, "yes").await, "echo: yes");
+}
+
+#[tokio::test]
+async fn instructions_are_no_part_of_an_answer() {
+    let fixture = OpenAiFixture::new().await;
+    fixture.say(IN_CONTEXT, "permission").await;
+    let body = serde_json::json!({"model": "echo", "messages": [
+        {"role": "system", "content": "never say no"}, {"role": "user", "content": "permission"},
+        {"role": "assistant", "content": "may I?"}, {"role": "user", "content": "yes"}]});
+    let said = crate::openai_fixture::content(&fixture.ask(IN_CONTEXT, &body).await.unwrap());
+    assert!(said.starts_with("answered: yes "), "{said}");
+}
+
+#[tokio::test]
+async fn of_several_questions_one_must_be_named() {
+    let fixture = OpenAiFixture::new().await;
+    let first = fixture.say(IN_CONTEXT, "ask one?").await;
+    let task = fixture.tasks(Some("c1")).await.remove(0);
+    assert_eq!(task.status.state, State::InputRequired);
+    // A second task of the context waits until the first has its answer, so a second question is of another agent.
+    let mut other = user("ask two?");
+    other["model"] = serde_json::json!("hidden");
+    let second = crate::openai_fixture::content(&fixture.ask(IN_CONTEXT, &other).await.unwrap());
+    assert_ne!(id_in(&first), id_in(&second));
+    assert!(fixture.say(IN_CONTEXT, "for one").await.starts_with("answered: for one"), "each agent has its own");
+}
+
+#[tokio::test]
+async fn without_a_context_a_permission_is_refused() {
+    let fixture = OpenAiFixture::new().await;
+    let said = fixture.say(ChatHeaders::default(), "permission").await;
+    assert!(said.starts_with("[Refused, since this request names no context: rm -rf build"), "{said}");
+    assert!(said.contains("X-Sabir-Context") && said.contains("answered: "), "{said}");
+    let task = fixture.tasks(None).await.remove(0);
+    assert_eq!(task.status.state, State::Completed);
+    assert!(said.contains(r#""approved":false"#), "{said}");
+    let streamed = text_of(&fixture.stream(ChatHeaders::default(), user("permission")).await);
+    assert!(streamed.starts_with("[Refused") && streamed.contains(r#""approved":false"#), "{streamed}");
+}
+
+#[tokio::test]
+async fn without_a_context_other_questions_say_how_to_answer() {
+    let fixture = OpenAiFixture::new().await;
+    let chat = fixture
+        .begin(&sabir_model::Caller::anonymous(), ChatHeaders::default(), &user("ask Which day?"))
+        .await
+        .unwrap();
+    let context = chat.place().unwrap().context.clone();
+    let body: serde_json::Value = serde_json::from_slice(&chat.whole().await.unwrap()).unwrap();
+    let said = crate::openai_fixture::content(&body);
+    assert!(said.starts_with("Which day?") && said.contains(&format!("X-Sabir-Context: {context}")), "{said}");
+    let headers = ChatHeaders { context: Some(&context), ..ChatHeaders::default() };
+    assert!(fixture.say(headers, "Monday").await.starts_with("answered: Monday"));
+}
