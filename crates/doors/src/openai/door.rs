@@ -1,5 +1,7 @@
 //! The door itself: reads a request, sends its message, and says what the program reads.
 
+use std::sync::Arc;
+
 use futures_util::stream::{self, BoxStream, StreamExt};
 use sabir_engine::{Answer, Engine, Hosted};
 use sabir_model::{
@@ -20,7 +22,7 @@ use crate::words::{one_line, status_text};
 /// Agents may also be named with this before their ids.
 const PREFIX: &str = "sabir/";
 /// The most tasks of one context that are looked through for a question.
-const MOST_WAITING: u32 = 50;
+const MOST_WAITING: u32 = 20;
 /// The longest reason of a failure.
 const LONGEST_REASON: usize = 4000;
 /// What a member of a request takes in memory while it is read.
@@ -174,7 +176,7 @@ impl OpenAiDoor {
         agent: &AgentId,
         context: &ContextId,
         conversation: &Conversation<'_>,
-    ) -> Result<Option<(Send, Task)>, Refusal> {
+    ) -> Result<Option<(Send, Arc<Task>)>, Refusal> {
         let mut waiting = self.waiting(caller, agent, context).await.map_err(|error| Refusal::from(&error))?;
         let words = conversation.words();
         let (place, answer) = match (named_question(&words), waiting.as_slice()) {
@@ -191,7 +193,7 @@ impl OpenAiDoor {
             (None, [_]) => (0, None),
             (None, several) => {
                 let ids: Vec<String> =
-                    several.iter().filter_map(Task::open_question).map(|id| id.to_string()).collect();
+                    several.iter().filter_map(|task| task.open_question()).map(|id| id.to_string()).collect();
                 let why = format!("must name one of the open questions of this context: {}", ids.join(", "));
                 return Err(Refusal::field("messages", why));
             }
@@ -208,12 +210,11 @@ impl OpenAiDoor {
         message.task = Some(task.id.clone());
         let mut send = Send::new(message, self.born);
         (send.agent, send.addressee) = (Some(agent.clone()), Addressee::Waiting);
-        let whole = follow::read(&self.engine, caller, Some(agent.clone()), task.id).await;
-        whole.map(|task| Some((send, Task::clone(&task)))).map_err(|error| Refusal::from(&error))
+        Ok(Some((send, task)))
     }
 
     /// The caller's own tasks of this context that wait for an answer.
-    async fn waiting(&self, caller: &Caller, agent: &AgentId, context: &ContextId) -> Result<Vec<Task>, Error> {
+    async fn waiting(&self, caller: &Caller, agent: &AgentId, context: &ContextId) -> Result<Vec<Arc<Task>>, Error> {
         let mut waiting = Vec::new();
         for state in [State::InputRequired, State::AuthRequired] {
             let list = List {
@@ -230,7 +231,17 @@ impl OpenAiDoor {
                 return Err(Error::internal("a list is answered with something else".to_owned()));
             };
             // Admins and approvers are shown those of others too.
-            waiting.extend(page.tasks.into_iter().filter(|task| task.owner == caller.owner));
+            for listed in page.tasks.into_iter().filter(|task| task.owner == caller.owner) {
+                // A list may be older than its tasks, and their questions are what matters.
+                let task = match follow::read(&self.engine, caller, Some(agent.clone()), listed.id).await {
+                    Ok(task) => task,
+                    Err(Error::TaskNotFound(_)) => continue,
+                    Err(error) => return Err(error),
+                };
+                if task.owner == caller.owner && task.open_question().is_some() {
+                    waiting.push(task);
+                }
+            }
         }
         Ok(waiting)
     }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::openai_fixture::{IN_CONTEXT, OpenAiFixture, content, refused, user};
 
 /// With no name: the owner of what callers without credentials do.
-fn somebody(name: &str, scopes: &[&str]) -> Caller {
+pub fn somebody(name: &str, scopes: &[&str]) -> Caller {
     let mut caller = Caller::anonymous();
     if !name.is_empty() {
         caller.owner = Owner::new("", name);
@@ -22,10 +22,10 @@ async fn an_agent_is_a_model() {
     let fixture = OpenAiFixture::new().await;
     let list: Value = serde_json::from_slice(&fixture.door.models(&Caller::anonymous())).unwrap();
     let ids: Vec<&str> = list["data"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap()).collect();
-    assert_eq!((&list["object"], ids), (&json!("list"), vec!["echo", "hidden"]));
+    assert_eq!((&list["object"], ids), (&json!("list"), vec!["echo", "guarded", "hidden"]));
     let stranger = somebody("", &[]);
     let list: Value = serde_json::from_slice(&fixture.door.models(&stranger)).unwrap();
-    assert_eq!(list["data"].as_array().unwrap().len(), 1, "an agent that is not listed: {list}");
+    assert_eq!(list["data"].as_array().unwrap().len(), 2, "an agent that is not listed: {list}");
     let model: Value = serde_json::from_slice(&fixture.door.model(&stranger, "sabir/echo").unwrap()).unwrap();
     assert_eq!(
         (&model["id"], &model["object"], &model["owned_by"]),

@@ -26,9 +26,10 @@ impl OpenAiFixture {
     pub async fn new() -> Self {
         let go = Arc::new(Notify::new());
         let mut builder = Builder::new(Arc::new(MemoryStore::new()));
-        for id in ["echo", "hidden"] {
+        for id in ["echo", "guarded", "hidden"] {
             let mut hosted = Hosted::new(AgentId::parse(id).unwrap(), Arc::new(agent(go.clone())));
             hosted.is_listed = id != "hidden";
+            hosted.approver = (id == "guarded").then(|| "ops".into());
             builder = builder.agent(hosted);
         }
         let engine = builder.start().await.unwrap();

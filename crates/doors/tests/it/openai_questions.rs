@@ -1,9 +1,12 @@
 //! Questions of the agent in a conversation: with a context they are text that the next message answers, without one a permission
 //! is refused.
 
+use futures_util::StreamExt;
 use sabir_doors::openai::ChatHeaders;
-use sabir_model::{QuestionId, State, TaskId};
+use sabir_model::{Birth, Call, Delivery, IncomingMessage, Part, QuestionId, Role, Send, State, TaskId};
+use serde_json::json;
 
+use crate::openai_chat::somebody;
 use crate::openai_fixture::{IN_CONTEXT, OpenAiFixture, refused, text_of, user};
 
 /// The id in the words of a question.
@@ -126,4 +129,34 @@ async fn without_a_context_other_questions_say_how_to_answer() {
     assert!(said.starts_with("Which day?") && said.contains(&format!("X-Sabir-Context: {context}")), "{said}");
     let headers = ChatHeaders { context: Some(&context), ..ChatHeaders::default() };
     assert!(fixture.say(headers, "Monday").await.starts_with("answered: Monday"));
+}
+
+#[tokio::test]
+async fn a_question_for_an_approver_is_waited_for() {
+    for headers in [ChatHeaders::default(), IN_CONTEXT] {
+        let fixture = OpenAiFixture::new().await;
+        let (alice, approver) = (somebody("alice", &["run"]), somebody("olga", &["ops"]));
+        let mut body = user("permission");
+        body["model"] = json!("guarded");
+        body["stream"] = json!(true);
+        let chat = fixture.begin(&alice, headers.clone(), &body).await.unwrap();
+        let place = chat.place().unwrap().clone();
+        let mut events = chat.events();
+        let mut said = String::new();
+        while !said.contains("only callers with the scope ops may answer") {
+            said.push_str(&text_of(&[String::from_utf8(events.next().await.expect("it waits")).unwrap()]));
+        }
+        // Whoever asked cannot approve it by talking.
+        let own = ChatHeaders { context: Some(&place.context), ..ChatHeaders::default() };
+        let mut yes = user("yes");
+        yes["model"] = json!("guarded");
+        assert_eq!(refused(fixture.begin(&alice, own, &yes).await), (403, "permission_denied".into()));
+        let mut answer = IncomingMessage::new(None, Role::User, vec![Part::text("yes")]);
+        answer.task = Some(TaskId::parse(place.task).unwrap());
+        let send = Send { delivery: Delivery::Immediately, ..Send::new(answer, Birth(10)) };
+        fixture.engine.call(&approver, Call::Send(Box::new(send))).await.unwrap();
+        let rest: Vec<String> = events.map(|data| String::from_utf8(data).unwrap()).collect().await;
+        assert!(text_of(&rest).trim_start().starts_with("answered: yes"), "{rest:?}");
+        assert_eq!(rest.last().unwrap(), "[DONE]");
+    }
 }

@@ -1,12 +1,15 @@
 //! Chat completions over HTTP: who may call, headers, streams, and what is refused before a body is read.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use sabir_engine::{Builder, CallerLimits, EngineSettings};
 use sabir_server::{AuthSettings, CorsSettings, Credential, Digest, Grant, OpenAi, ServerSettings};
+use sabir_store::MemoryStore;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::{ask, serve, serve_with, until};
+use crate::{ask, serve, serve_engine, serve_with, until};
 
 const CHAT: &str = "/v1/chat/completions";
 
@@ -127,17 +130,25 @@ async fn a_silent_stream_is_kept_alive() {
 
 #[tokio::test]
 async fn a_program_that_hangs_up_leaves_nothing_open() {
-    let served = serve().await;
-    for body in [streamed("slow 60 hello"), message("slow 60 hello")] {
+    let limits = CallerLimits::default().open_streams(2);
+    let builder = Builder::new(Arc::new(MemoryStore::new()));
+    let builder = builder.settings(EngineSettings { limits, ..EngineSettings::default() });
+    let grant = Grant { subject: "alice".into(), tenant: String::new(), scopes: vec!["run".into()] };
+    let credential = Credential { digest: Digest::of(b"secret"), grant };
+    let auth = AuthSettings { tokens: vec![credential], ..AuthSettings::default() };
+    // Half-closed connections are served, so a reader that is gone is noticed when something is written.
+    let keep_alive = Duration::from_millis(20);
+    let served = serve_engine(builder, |settings| ServerSettings { auth, keep_alive, ..settings }).await;
+    let body = streamed("slow 600 hello");
+    let head = format!("POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer secret\r\n");
+    let request = format!("{head}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    for _ in 0..3 {
         let mut socket = tokio::net::TcpStream::connect(served.address).await.unwrap();
-        let head = format!("POST {CHAT} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n");
-        let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
         socket.write_all(request.as_bytes()).await.unwrap();
-        if body.contains("stream\":true") {
-            let mut byte = [0];
-            socket.read_exact(&mut byte).await.unwrap();
-        }
-        until(|| served.app.open_streams() == 1).await;
+        let mut start = [0; 12];
+        socket.read_exact(&mut start).await.unwrap();
+        assert_eq!(&start, b"HTTP/1.1 200");
+        assert_eq!(served.app.open_streams(), 1);
         drop(socket);
         until(|| served.app.open_streams() == 0).await;
     }
