@@ -129,6 +129,7 @@ impl App {
                 let headers = ChatHeaders {
                     context: header_text(&parts.headers, CONTEXT.as_str()),
                     idempotency_key: header_text(&parts.headers, "idempotency-key"),
+                    retries: header_text(&parts.headers, "x-stainless-retry-count"),
                     trace,
                 };
                 let chat = door.begin(&caller, headers, &body).await?;

@@ -6,11 +6,11 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use sabir_engine::{Answer, Engine, Hosted};
 use sabir_model::{
     Addressee, AgentId, Birth, Call, Caller, ContextId, Delivery, Error, Event, IdempotencyKey, IncomingMessage, List,
-    Part, QuestionId, QuestionType, Role, Send, State, Task, TraceContext, Usage, Wanted,
+    Part, QuestionId, QuestionType, Role, Send, State, Task, TaskId, TraceContext, Usage, Wanted,
 };
 
 use super::completion::{ChunkContent, Completion, DONE, Model, ModelList, bytes_of, now};
-use super::prompt::Conversation;
+use super::prompt::{Conversation, id_in};
 use super::refusal::{ChatPlace, Refusal};
 use super::reply::{ContextSource, ReplyText, asking, pending_approval, refused_permission};
 use super::request::{ChatRequest, ReplyForm, UsageChunk};
@@ -22,7 +22,7 @@ use crate::words::{one_line, status_text};
 /// Agents may also be named with this before their ids.
 const PREFIX: &str = "sabir/";
 /// The most tasks of one context that are looked through for a question.
-const MOST_WAITING: u32 = 20;
+const MOST_TASKS: u32 = 50;
 /// The longest reason of a failure.
 const LONGEST_REASON: usize = 4000;
 /// What a member of a request takes in memory while it is read.
@@ -45,6 +45,8 @@ pub struct ChatHeaders<'a> {
     pub context: Option<&'a str>,
     /// `Idempotency-Key`.
     pub idempotency_key: Option<&'a str>,
+    /// `X-Stainless-Retry-Count`: how often a client library has sent this request before.
+    pub retries: Option<&'a str>,
     /// The trace that the request belongs to.
     pub trace: Option<TraceContext>,
 }
@@ -133,11 +135,16 @@ impl OpenAiDoor {
         let conversation = Conversation::of(&messages)?;
         let context_source = if context.is_some() { ContextSource::Header } else { ContextSource::None };
         let answered = match &context {
-            Some(context) => self.answered_question(caller, &agent, context, &conversation).await?,
+            Some(context) => {
+                // Client libraries repeat requests by themselves, and another permission may be asked for by then.
+                let is_repeated = headers.retries.is_some_and(|count| count.trim() != "0") && key.is_none();
+                let is_unsure = |task: &Task| is_repeated && asks_for_permission(task);
+                self.answered_question(caller, &agent, context, &conversation, is_unsure).await?
+            }
             None => None,
         };
         let (mut send, text) = match answered {
-            Some((send, task)) => (send, ReplyText::after(&task)),
+            Some(answered) => answered,
             None => {
                 let parts = match context_source {
                     ContextSource::Header => conversation.in_context(),
@@ -166,7 +173,7 @@ impl OpenAiDoor {
         Ok(Chat { completion, form, work: Work::Task(Box::new(work)) })
     }
 
-    /// The answer to an open question of this context, if the message is one, and the task that asks.
+    /// The answer to an open question of this context, if the message is one, and what of its task was shown before.
     ///
     /// The answer always names its question, so it is never taken for another one that is asked meanwhile. What it says is for
     /// the one reader of answers: only a clear yes grants a permission.
@@ -176,74 +183,107 @@ impl OpenAiDoor {
         agent: &AgentId,
         context: &ContextId,
         conversation: &Conversation<'_>,
-    ) -> Result<Option<(Send, Arc<Task>)>, Refusal> {
+        is_unsure: impl FnOnce(&Task) -> bool,
+    ) -> Result<Option<(Send, ReplyText)>, Refusal> {
         let mut waiting = self.waiting(caller, agent, context).await.map_err(|error| Refusal::from(&error))?;
-        let words = conversation.words();
-        let (place, answer) = match (named_question(&words), waiting.as_slice()) {
-            (Some((named, answer)), waiting) => {
-                let place = waiting.iter().position(|task| task.open_question() == Some(named));
-                let why = || format!("question {named} is not open in this context; nothing was done");
-                let place = place.ok_or_else(|| Refusal::new(400, "question_closed", why()))?;
-                if answer.is_empty() {
-                    return Err(Refusal::field("messages", format!("names question {named} but does not answer it")));
-                }
-                (place, Some(answer))
+        let closed = |id: QuestionId| {
+            let why = format!("question {id} is not open in this context; nothing was done");
+            Refusal::new(400, "question_closed", why)
+        };
+        let is_open = |id: QuestionId| move |task: &Arc<Task>| task.open_question() == Some(id);
+        if let Some((named, answer)) = named_question(&conversation.words()) {
+            if answer.is_empty() {
+                return Err(Refusal::field("messages", format!("names question {named} but does not answer it")));
             }
-            (None, []) => return Ok(None),
-            (None, [_]) => (0, None),
+            let (task, text) = match waiting.iter().position(is_open(named)) {
+                Some(place) => {
+                    let task = waiting.swap_remove(place);
+                    (task.id.clone(), ReplyText::after(&task))
+                }
+                // The engine knows whether it has had this answer before.
+                None => {
+                    let tasks =
+                        self.tasks(caller, agent, context, None).await.map_err(|error| Refusal::from(&error))?;
+                    let task = tasks.into_iter().find(|task| named.is_of(&task.id)).ok_or_else(|| closed(named))?;
+                    (task.id, ReplyText::default())
+                }
+            };
+            let others = conversation.last.iter().filter(|part| part.as_text().is_none()).cloned();
+            let parts = std::iter::once(Part::text(answer)).chain(others).collect();
+            return Ok(Some((self.answer(agent, task, named, parts), text)));
+        }
+        // What the program has shown last says which question it is about.
+        let shown = conversation.shown_ids().into_iter().rev().find(|id| waiting.iter().any(|task| id.is_of(&task.id)));
+        let place = match (shown, waiting.as_slice()) {
+            (_, []) => return Ok(None),
+            (Some(shown), waiting) => waiting.iter().position(is_open(shown)).ok_or_else(|| closed(shown))?,
+            (None, [_]) => 0,
             (None, several) => {
-                let ids: Vec<String> =
-                    several.iter().filter_map(|task| task.open_question()).map(|id| id.to_string()).collect();
-                let why = format!("must name one of the open questions of this context: {}", ids.join(", "));
+                let ids = several.iter().filter_map(|task| task.open_question()).map(|id| id.to_string());
+                let ids = ids.collect::<Vec<_>>().join(", ");
+                let why = format!("must name one of the open questions of this context: {ids}");
                 return Err(Refusal::field("messages", why));
             }
         };
         let task = waiting.swap_remove(place);
         let Some(question) = task.open_question() else { return Ok(None) };
-        let mut parts = conversation.last.clone();
-        if let Some(answer) = answer {
-            parts.retain(|part| part.as_text().is_none());
-            parts.insert(0, Part::text(answer));
+        if shown.is_none() && is_unsure(&task) {
+            let why =
+                format!("the request is repeated and may be meant for an earlier question; name question {question}");
+            return Err(Refusal::new(400, "ambiguous_answer", why));
         }
+        let send = self.answer(agent, task.id.clone(), question, conversation.last.clone());
+        Ok(Some((send, ReplyText::after(&task))))
+    }
+
+    fn answer(&self, agent: &AgentId, task: TaskId, question: QuestionId, mut parts: Vec<Part>) -> Send {
         parts.push(naming(&question.to_string(), None));
         let mut message = IncomingMessage::new(None, Role::User, parts);
-        message.task = Some(task.id.clone());
+        message.task = Some(task);
         let mut send = Send::new(message, self.born);
         (send.agent, send.addressee) = (Some(agent.clone()), Addressee::Waiting);
-        Ok(Some((send, task)))
+        send
     }
 
     /// The caller's own tasks of this context that wait for an answer.
     async fn waiting(&self, caller: &Caller, agent: &AgentId, context: &ContextId) -> Result<Vec<Arc<Task>>, Error> {
         let mut waiting = Vec::new();
         for state in [State::InputRequired, State::AuthRequired] {
-            let list = List {
-                agent: Some(agent.clone()),
-                context: Some(context.clone()),
-                state: Some(state),
-                since: None,
-                page_size: MOST_WAITING,
-                from: None,
-                history: Some(0),
-                artifacts: Wanted::No,
-            };
-            let Answer::Page(page) = self.engine.call(caller, Call::List(list)).await? else {
-                return Err(Error::internal("a list is answered with something else".to_owned()));
-            };
-            // Admins and approvers are shown those of others too.
-            for listed in page.tasks.into_iter().filter(|task| task.owner == caller.owner) {
+            for listed in self.tasks(caller, agent, context, Some(state)).await? {
                 // A list may be older than its tasks, and their questions are what matters.
-                let task = match follow::read(&self.engine, caller, Some(agent.clone()), listed.id).await {
-                    Ok(task) => task,
-                    Err(Error::TaskNotFound(_)) => continue,
+                match follow::read(&self.engine, caller, Some(agent.clone()), listed.id).await {
+                    Ok(task) if task.owner == caller.owner && task.open_question().is_some() => waiting.push(task),
+                    Ok(_) | Err(Error::TaskNotFound(_)) => {}
                     Err(error) => return Err(error),
-                };
-                if task.owner == caller.owner && task.open_question().is_some() {
-                    waiting.push(task);
                 }
             }
         }
         Ok(waiting)
+    }
+
+    /// The caller's own tasks of this context, the newest first.
+    async fn tasks(
+        &self,
+        caller: &Caller,
+        agent: &AgentId,
+        context: &ContextId,
+        state: Option<State>,
+    ) -> Result<Vec<Task>, Error> {
+        let list = List {
+            agent: Some(agent.clone()),
+            context: Some(context.clone()),
+            state,
+            since: None,
+            page_size: MOST_TASKS,
+            from: None,
+            history: Some(0),
+            artifacts: Wanted::No,
+        };
+        let Answer::Page(page) = self.engine.call(caller, Call::List(list)).await? else {
+            return Err(Error::internal("a list is answered with something else".to_owned()));
+        };
+        // Admins and approvers are shown those of others too.
+        Ok(page.tasks.into_iter().filter(|task| task.owner == caller.owner).collect())
     }
 }
 
@@ -257,16 +297,19 @@ fn id_in_header<T, E: std::fmt::Display>(
     value.map(|value| parse(value.to_owned())).transpose().map_err(|why| Refusal::header(name, &why.to_string()))
 }
 
+fn asks_for_permission(task: &Task) -> bool {
+    task.status.message.as_deref().is_some_and(|message| message.question_type() == QuestionType::Permission)
+}
+
 /// The id of a question that a message begins or ends with, and the rest of the message. Elsewhere it is a quotation.
 fn named_question(words: &str) -> Option<(QuestionId, String)> {
     let words = words.trim();
-    let id = |word: &str| QuestionId::parse(word.trim_matches(|letter: char| !letter.is_ascii_alphanumeric()));
     let (first, after) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
-    if let Some(id) = id(first) {
+    if let Some(id) = id_in(first) {
         return Some((id, after.trim().to_owned()));
     }
     let (before, last) = words.rsplit_once(char::is_whitespace)?;
-    Some((id(last)?, before.trim().to_owned()))
+    Some((id_in(last)?, before.trim().to_owned()))
 }
 
 impl Chat {
@@ -452,8 +495,6 @@ impl TaskWork {
 
 #[cfg(test)]
 mod tests {
-    use sabir_model::TaskId;
-
     use super::*;
 
     #[test]

@@ -3,7 +3,7 @@
 //! Programs of this API send the whole conversation each time. An agent remembers its own contexts, so in a context that the program
 //! names it gets the last message alone. Without one it has no memory of this conversation, and gets the rest as text before it.
 
-use sabir_model::Part;
+use sabir_model::{Part, QuestionId};
 
 use super::refusal::Refusal;
 use super::request::{ChatMessage, ChatRole};
@@ -48,6 +48,13 @@ impl<'a> Conversation<'a> {
         self.last.iter().filter_map(Part::as_text).collect::<Vec<_>>().join("\n")
     }
 
+    /// The ids of questions in the answer that the program has shown last.
+    pub(crate) fn shown_ids(&self) -> Vec<QuestionId> {
+        let last = self.before.iter().rev().find(|message| message.role == ChatRole::Assistant);
+        let text = last.map(|message| message.text()).unwrap_or_default();
+        text.split_whitespace().filter_map(id_in).collect()
+    }
+
     /// The agent's message in a context that it remembers.
     pub(crate) fn in_context(self) -> Vec<Part> {
         with_preface(self.instructions(), self.last)
@@ -85,6 +92,11 @@ impl<'a> Conversation<'a> {
             all => format!("{}\n", tagged("instructions", &all.join("\n\n"))),
         }
     }
+}
+
+/// The id of a question in a word, whatever marks are around it.
+pub(crate) fn id_in(word: &str) -> Option<QuestionId> {
+    QuestionId::parse(word.trim_matches(|letter: char| !letter.is_ascii_alphanumeric()))
 }
 
 /// The preface is a part of its own, so that the user's words stay as they are.

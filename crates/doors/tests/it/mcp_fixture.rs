@@ -168,6 +168,9 @@ pub fn agent(go: Arc<Notify>) -> ScriptedAgent {
                         {"id":"yes1","name":"Allow once","kind":"allow_once"},
                         {"id":"no1","name":"Reject","kind":"reject_once"}]}"#;
                     let parts = vec![Part::text("rm -rf build"), Part::data(Json::parse(question).unwrap())];
+                    if rest == "twice" {
+                        turn.ask(Required::Input, parts.clone()).await?;
+                    }
                     let answer = turn.ask(Required::Input, parts).await?;
                     let data = answer.parts.iter().find_map(|part| match &part.content {
                         sabir_model::Content::Data(data) => Some(data.as_str().to_owned()),

@@ -20,7 +20,8 @@ pub struct OpenAiFixture {
 }
 
 /// A request that names its context.
-pub const IN_CONTEXT: ChatHeaders<'_> = ChatHeaders { context: Some("c1"), idempotency_key: None, trace: None };
+pub const IN_CONTEXT: ChatHeaders<'_> =
+    ChatHeaders { context: Some("c1"), idempotency_key: None, retries: None, trace: None };
 
 impl OpenAiFixture {
     pub async fn new() -> Self {

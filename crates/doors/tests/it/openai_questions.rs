@@ -160,3 +160,39 @@ async fn a_question_for_an_approver_is_waited_for() {
         assert_eq!(rest.last().unwrap(), "[DONE]");
     }
 }
+
+#[tokio::test]
+async fn a_repeated_yes_answers_no_later_question() {
+    let fixture = OpenAiFixture::new().await;
+    let first = fixture.say(IN_CONTEXT, "permission twice").await;
+    let conversation = |shown: &str| {
+        json!({"model": "echo", "messages": [{"role": "user", "content": "permission twice"},
+            {"role": "assistant", "content": shown}, {"role": "user", "content": "yes"}]})
+    };
+    let second = crate::openai_fixture::content(&fixture.ask(IN_CONTEXT, &conversation(&first)).await.unwrap());
+    assert_ne!(id_in(&first), id_in(&second), "{second}");
+    // The library repeats what was lost on the way, with the conversation and without.
+    let again = fixture.ask(IN_CONTEXT, &conversation(&first)).await;
+    assert_eq!(refused(again), (400, "question_closed".into()));
+    let repeated = ChatHeaders { retries: Some("1"), ..IN_CONTEXT };
+    assert_eq!(refused(fixture.ask(repeated, &user("yes")).await), (400, "ambiguous_answer".into()));
+    let task = fixture.tasks(Some("c1")).await.remove(0);
+    assert!(task.open_question().is_some(), "{task:?}");
+    let first_time = ChatHeaders { retries: Some("0"), ..IN_CONTEXT };
+    assert!(fixture.say(first_time, "yes").await.starts_with("answered: yes"));
+}
+
+#[tokio::test]
+async fn a_repeated_answer_with_a_key_joins() {
+    let fixture = OpenAiFixture::new().await;
+    for (key, names_question) in [("k1", false), ("k2", true)] {
+        let id = id_in(&fixture.say(IN_CONTEXT, "permission").await);
+        let headers = ChatHeaders { idempotency_key: Some(key), retries: Some("0"), ..IN_CONTEXT };
+        let answer = if names_question { format!("{id} yes") } else { "yes".to_owned() };
+        for _ in 0..3 {
+            let said = fixture.say(headers.clone(), &answer).await;
+            assert!(said.starts_with("answered: yes"), "{said}");
+        }
+    }
+    assert_eq!(fixture.tasks(None).await.len(), 2);
+}
