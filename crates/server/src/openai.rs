@@ -173,7 +173,7 @@ fn refused(refusal: &Refusal, route: &Route<'_>) -> Response<Body> {
     if status == StatusCode::METHOD_NOT_ALLOWED {
         headers.insert(header::ALLOW, HeaderValue::from_static(route.methods()));
     }
-    tell_place(refusal.place.as_ref(), headers);
+    tell_place(refusal.place.as_deref(), headers);
     response
 }
 

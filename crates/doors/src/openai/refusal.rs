@@ -28,7 +28,7 @@ pub struct Refusal {
     /// After so many seconds a retry makes sense.
     pub retry_after: Option<u32>,
     /// The task that was begun before it went wrong.
-    pub place: Option<ChatPlace>,
+    pub place: Option<Box<ChatPlace>>,
     message: String,
     kind: &'static str,
     /// The field that is not as it should be.
@@ -86,7 +86,7 @@ impl Refusal {
 
     /// Of a request for which a task was begun.
     pub(crate) fn at(self, place: &ChatPlace) -> Self {
-        Self { place: Some(place.clone()), ..self }
+        Self { place: Some(Box::new(place.clone())), ..self }
     }
 
     /// This method is not for this path.
