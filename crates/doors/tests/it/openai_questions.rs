@@ -12,10 +12,8 @@ use crate::openai_fixture::{IN_CONTEXT, OpenAiFixture, refused, text_of, user};
 /// The id in the words of a question.
 fn id_in(words: &str) -> String {
     let mut ids = words.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-');
-    ids.filter(|word| QuestionId::parse(word).is_some())
-        .next_back()
-        .unwrap_or_else(|| panic!("no id: {words}"))
-        .to_owned()
+    let id = ids.rfind(|word| QuestionId::parse(word).is_some());
+    id.unwrap_or_else(|| panic!("no id: {words}")).to_owned()
 }
 
 #[tokio::test]
