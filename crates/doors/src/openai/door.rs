@@ -62,8 +62,8 @@ pub struct Chat {
 pub type ChatEvents = BoxStream<'static, Vec<u8>>;
 
 enum Work {
-    /// It is answered already, and no agent runs.
-    Said(String),
+    /// It is answered here, and no agent runs.
+    Local(String),
     Task(Box<TaskWork>),
 }
 
@@ -80,7 +80,7 @@ struct TaskWork {
 }
 
 /// What comes next of an answer.
-enum Said {
+enum Next {
     Text(String),
     End(Option<Usage>),
 }
@@ -126,9 +126,9 @@ impl OpenAiDoor {
     pub async fn begin(&self, caller: &Caller, headers: ChatHeaders<'_>, body: &[u8]) -> Result<Chat, Refusal> {
         let ChatRequest { model, messages, form } = ChatRequest::read(body)?;
         let agent = self.hosted(caller, &model)?.id.clone();
-        if let Some(said) = side_request::answer(&messages) {
+        if let Some(answer) = side_request::answer(&messages) {
             let completion = Completion::new("chatcmpl-local".to_owned(), model);
-            return Ok(Chat { completion, form, work: Work::Said(said) });
+            return Ok(Chat { completion, form, work: Work::Local(answer) });
         }
         let context = id_in_header("X-Sabir-Context", headers.context, ContextId::parse)?;
         let key = id_in_header("Idempotency-Key", headers.idempotency_key, IdempotencyKey::parse)?;
@@ -316,7 +316,7 @@ impl Chat {
     /// Where the work is found; `None`: there is none.
     pub fn place(&self) -> Option<&ChatPlace> {
         match &self.work {
-            Work::Said(_) => None,
+            Work::Local(_) => None,
             Work::Task(work) => Some(&work.place),
         }
     }
@@ -335,9 +335,9 @@ impl Chat {
         let mut content = String::new();
         loop {
             match work.next(Growth::AtTheEnd).await? {
-                Said::Text(text) if content.is_empty() => content = text,
-                Said::Text(text) => content.push_str(&text),
-                Said::End(usage) => return Ok(completion.whole(&content, usage)),
+                Next::Text(text) if content.is_empty() => content = text,
+                Next::Text(text) => content.push_str(&text),
+                Next::End(usage) => return Ok(completion.whole(&content, usage)),
             }
         }
     }
@@ -356,8 +356,8 @@ impl Chat {
                 Some(match stage {
                     StreamStage::Role(work) => (chunk(ChunkContent::Role), StreamStage::Text(work)),
                     StreamStage::Text(mut work) => match work.next(Growth::AtOnce).await {
-                        Ok(Said::Text(text)) => (chunk(ChunkContent::Text(&text)), StreamStage::Text(work)),
-                        Ok(Said::End(cost)) => (chunk(ChunkContent::Finish), StreamStage::Usage(cost)),
+                        Ok(Next::Text(text)) => (chunk(ChunkContent::Text(&text)), StreamStage::Text(work)),
+                        Ok(Next::End(cost)) => (chunk(ChunkContent::Finish), StreamStage::Usage(cost)),
                         Err(refusal) => (refusal.body(), StreamStage::Over),
                     },
                     StreamStage::Usage(cost) if usage == UsageChunk::Wanted => {
@@ -391,23 +391,23 @@ enum Growth {
 }
 
 impl Work {
-    async fn next(&mut self, growth: Growth) -> Result<Said, Refusal> {
+    async fn next(&mut self, growth: Growth) -> Result<Next, Refusal> {
         match self {
-            Work::Said(text) if text.is_empty() => Ok(Said::End(None)),
-            Work::Said(text) => Ok(Said::Text(std::mem::take(text))),
+            Work::Local(text) if text.is_empty() => Ok(Next::End(None)),
+            Work::Local(text) => Ok(Next::Text(std::mem::take(text))),
             Work::Task(work) => work.next(growth).await,
         }
     }
 }
 
 impl TaskWork {
-    async fn next(&mut self, growth: Growth) -> Result<Said, Refusal> {
+    async fn next(&mut self, growth: Growth) -> Result<Next, Refusal> {
         loop {
             if let Some(text) = self.text.take() {
-                return Ok(Said::Text(text));
+                return Ok(Next::Text(text));
             }
             if self.is_over {
-                return Ok(Said::End(self.following.as_seen().usage));
+                return Ok(Next::End(self.following.as_seen().usage));
             }
             let step = self.following.step(None).await.map_err(|error| Refusal::from(&error).at(&self.place))?;
             match (step, growth) {

@@ -23,11 +23,11 @@ const TAGS: [&str; 5] = ["instructions", "conversation", "user", "assistant", "t
 
 impl<'a> Conversation<'a> {
     pub(crate) fn of(messages: &'a [ChatMessage]) -> Result<Self, Refusal> {
-        let is_said = |message: &&ChatMessage| message.role != ChatRole::System;
-        let instructions = messages.iter().filter(|message| !is_said(message)).map(ChatMessage::text);
-        let said: Vec<&ChatMessage> = messages.iter().filter(is_said).collect();
-        let answered = said.iter().rposition(|message| message.role != ChatRole::User).map_or(0, |place| place + 1);
-        let (before, last) = said.split_at(answered);
+        let is_dialogue = |message: &&ChatMessage| message.role != ChatRole::System;
+        let instructions = messages.iter().filter(|message| !is_dialogue(message)).map(ChatMessage::text);
+        let dialogue: Vec<&ChatMessage> = messages.iter().filter(is_dialogue).collect();
+        let answered = dialogue.iter().rposition(|message| message.role != ChatRole::User).map_or(0, |place| place + 1);
+        let (before, last) = dialogue.split_at(answered);
         if last.is_empty() {
             let place = messages.len() - 1;
             let why = "must be user: the last message is the one that the agent answers";

@@ -133,22 +133,22 @@ fn first_words(prompt: &str) -> Option<String> {
         Some((_, quoted)) => quoted.split(HISTORY[1]).next().unwrap_or_default(),
         None => prompt,
     };
-    let mut lines = quoted.lines().skip_while(|line| said_by_user(line).is_none());
-    let first = said_by_user(lines.next()?)?;
+    let mut lines = quoted.lines().skip_while(|line| words_of_user(line).is_none());
+    let first = words_of_user(lines.next()?)?;
     // A message may have lines before the next speaker.
-    let rest = lines.take_while(|line| said_by_user(line).is_none() && !is_said_by_model(line));
+    let rest = lines.take_while(|line| words_of_user(line).is_none() && !begins_words_of_model(line));
     let words = std::iter::once(first).chain(rest).collect::<Vec<_>>().join(" ");
     let words = one_line(words.trim().trim_matches(['"', '#', '*', '`']), 400);
     (!words.is_empty()).then_some(words)
 }
 
-/// What follows the name of the user.
-fn said_by_user(line: &str) -> Option<&str> {
+/// What follows the name of the user at the beginning of a line.
+fn words_of_user(line: &str) -> Option<&str> {
     let line = line.trim_start_matches("||>");
     ["User:", "Human:"].iter().find(|name| starts_with(line, name)).map(|name| line[name.len()..].trim())
 }
 
-fn is_said_by_model(line: &str) -> bool {
+fn begins_words_of_model(line: &str) -> bool {
     let line = line.trim_start_matches("||>");
     ["Assistant:", "AI:", "Response:"].iter().any(|name| starts_with(line, name))
 }
