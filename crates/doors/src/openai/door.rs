@@ -25,6 +25,9 @@ const PREFIX: &str = "sabir/";
 const MOST_TASKS: u32 = 50;
 /// The longest reason of a failure.
 const LONGEST_REASON: usize = 4000;
+/// Before a question that is shown again.
+const NOT_TAKEN: &str =
+    "[The message was not taken as an answer: another question is open now, or the request was sent twice.]";
 /// What a member of a request takes in memory while it is read.
 const MEMBER: usize = 48;
 
@@ -62,8 +65,8 @@ pub struct Chat {
 pub type ChatEvents = BoxStream<'static, Vec<u8>>;
 
 enum Work {
-    /// It is answered here, and no agent runs.
-    Local(String),
+    /// It is answered here, and no agent runs for it.
+    Local(String, Option<ChatPlace>),
     Task(Box<TaskWork>),
 }
 
@@ -128,24 +131,25 @@ impl OpenAiDoor {
         let agent = self.hosted(caller, &model)?.id.clone();
         if let Some(answer) = side_request::answer(&messages) {
             let completion = Completion::new("chatcmpl-local".to_owned(), model);
-            return Ok(Chat { completion, form, work: Work::Local(answer) });
+            return Ok(Chat { completion, form, work: Work::Local(answer, None) });
         }
         let context = id_in_header("X-Sabir-Context", headers.context, ContextId::parse)?;
         let key = id_in_header("Idempotency-Key", headers.idempotency_key, IdempotencyKey::parse)?;
         let conversation = Conversation::of(&messages)?;
         let context_source = if context.is_some() { ContextSource::Header } else { ContextSource::None };
-        let answered = match &context {
+        let purpose = match &context {
             Some(context) => {
                 // Client libraries repeat requests by themselves, and another permission may be asked for by then.
                 let is_repeated = headers.retries.is_some_and(|count| count.trim() != "0") && key.is_none();
                 let is_unsure = |task: &Task| is_repeated && asks_for_permission(task);
-                self.answered_question(caller, &agent, context, &conversation, is_unsure).await?
+                self.purpose(caller, &agent, context, &conversation, is_unsure).await?
             }
-            None => None,
+            None => Purpose::Turn,
         };
-        let (mut send, text) = match answered {
-            Some(answered) => answered,
-            None => {
+        let (mut send, text) = match purpose {
+            Purpose::Answer(send, text) => (*send, text),
+            Purpose::Unclear(task) => return Ok(ask_again(&task, model, form)),
+            Purpose::Turn => {
                 let parts = match context_source {
                     ContextSource::Header => conversation.in_context(),
                     ContextSource::None => conversation.by_itself(),
@@ -173,18 +177,18 @@ impl OpenAiDoor {
         Ok(Chat { completion, form, work: Work::Task(Box::new(work)) })
     }
 
-    /// The answer to an open question of this context, if the message is one, and what of its task was shown before.
+    /// What a message in a context is for.
     ///
-    /// The answer always names its question, so it is never taken for another one that is asked meanwhile. What it says is for
+    /// An answer always names its question, so it is never taken for another one that is asked meanwhile. What it says is for
     /// the one reader of answers: only a clear yes grants a permission.
-    async fn answered_question(
+    async fn purpose(
         &self,
         caller: &Caller,
         agent: &AgentId,
         context: &ContextId,
         conversation: &Conversation<'_>,
         is_unsure: impl FnOnce(&Task) -> bool,
-    ) -> Result<Option<(Send, ReplyText)>, Refusal> {
+    ) -> Result<Purpose, Refusal> {
         let mut waiting = self.waiting(caller, agent, context).await.map_err(|error| Refusal::from(&error))?;
         let closed = |id: QuestionId| {
             let why = format!("question {id} is not open in this context; nothing was done");
@@ -210,13 +214,19 @@ impl OpenAiDoor {
             };
             let others = conversation.last.iter().filter(|part| part.as_text().is_none()).cloned();
             let parts = std::iter::once(Part::text(answer)).chain(others).collect();
-            return Ok(Some((self.answer(agent, task, named, parts), text)));
+            return Ok(Purpose::Answer(Box::new(self.answer(agent, task, named, parts)), text));
         }
         // What the program has shown last says which question it is about.
         let shown = conversation.shown_ids().into_iter().rev().find(|id| waiting.iter().any(|task| id.is_of(&task.id)));
         let place = match (shown, waiting.as_slice()) {
-            (_, []) => return Ok(None),
-            (Some(shown), waiting) => waiting.iter().position(is_open(shown)).ok_or_else(|| closed(shown))?,
+            (_, []) => return Ok(Purpose::Turn),
+            (Some(shown), waiting) => match waiting.iter().position(is_open(shown)) {
+                Some(place) => place,
+                None => {
+                    let place = waiting.iter().position(|task| shown.is_of(&task.id)).unwrap_or(0);
+                    return Ok(Purpose::Unclear(waiting[place].clone()));
+                }
+            },
             (None, [_]) => 0,
             (None, several) => {
                 let ids = several.iter().filter_map(|task| task.open_question()).map(|id| id.to_string());
@@ -226,14 +236,12 @@ impl OpenAiDoor {
             }
         };
         let task = waiting.swap_remove(place);
-        let Some(question) = task.open_question() else { return Ok(None) };
+        let Some(question) = task.open_question() else { return Ok(Purpose::Turn) };
         if shown.is_none() && is_unsure(&task) {
-            let why =
-                format!("the request is repeated and may be meant for an earlier question; name question {question}");
-            return Err(Refusal::new(400, "ambiguous_answer", why));
+            return Ok(Purpose::Unclear(task));
         }
         let send = self.answer(agent, task.id.clone(), question, conversation.last.clone());
-        Ok(Some((send, ReplyText::after(&task))))
+        Ok(Purpose::Answer(Box::new(send), ReplyText::after(&task)))
     }
 
     fn answer(&self, agent: &AgentId, task: TaskId, question: QuestionId, mut parts: Vec<Part>) -> Send {
@@ -287,6 +295,25 @@ impl OpenAiDoor {
     }
 }
 
+/// What a message in a context is for.
+enum Purpose {
+    /// It begins a turn.
+    Turn,
+    /// It answers a question, and this of the question's task was shown before.
+    Answer(Box<Send>, ReplyText),
+    /// It may be meant for an earlier question of this task, so it answers none.
+    Unclear(Arc<Task>),
+}
+
+/// Shows the open question of a task once more, and does nothing else.
+fn ask_again(task: &Task, model: String, form: ReplyForm) -> Chat {
+    let place = ChatPlace::of(task);
+    let completion = Completion::new(format!("chatcmpl-{}", place.task), model);
+    let question = Question::of(task).map(|question| asking(task, &question, ContextSource::Header));
+    let text = format!("{NOT_TAKEN}\n\n{}", question.unwrap_or_default());
+    Chat { completion, form, work: Work::Local(text, Some(place)) }
+}
+
 /// An id in a header. Programs send an empty one where they have none.
 fn id_in_header<T, E: std::fmt::Display>(
     name: &str,
@@ -316,7 +343,7 @@ impl Chat {
     /// Where the work is found; `None`: there is none.
     pub fn place(&self) -> Option<&ChatPlace> {
         match &self.work {
-            Work::Local(_) => None,
+            Work::Local(_, place) => place.as_ref(),
             Work::Task(work) => Some(&work.place),
         }
     }
@@ -393,8 +420,8 @@ enum Growth {
 impl Work {
     async fn next(&mut self, growth: Growth) -> Result<Next, Refusal> {
         match self {
-            Work::Local(text) if text.is_empty() => Ok(Next::End(None)),
-            Work::Local(text) => Ok(Next::Text(std::mem::take(text))),
+            Work::Local(text, _) if text.is_empty() => Ok(Next::End(None)),
+            Work::Local(text, _) => Ok(Next::Text(std::mem::take(text))),
             Work::Task(work) => work.next(growth).await,
         }
     }
