@@ -1,10 +1,9 @@
 //! What can be run, by name, and which command runs what.
 
 use crate::clients::{CLIENTS, Client, Kit};
-use crate::mcp;
-use crate::openai;
 use crate::programs::{PROGRAMS, Program};
 use crate::sdk_servers::{SDK_SERVERS, SdkServer};
+use crate::{acp, mcp, openai};
 
 #[derive(Clone, Copy)]
 pub enum TestJob {
@@ -29,6 +28,8 @@ pub enum TestJob {
     Mcp(Kit),
     /// The official client library of OpenAI.
     OpenAi,
+    /// The official SDK of the Agent Client Protocol.
+    Acp,
     /// A client suite, through one binding.
     Client(&'static Client, &'static str),
     /// The promises and the dialects, against several nodes on one Postgres.
@@ -62,6 +63,7 @@ impl TestJob {
             TestJob::Observability => "observability".to_owned(),
             TestJob::Mcp(kit) => mcp::name(*kit),
             TestJob::OpenAi => openai::NAME.to_owned(),
+            TestJob::Acp => acp::NAME.to_owned(),
             TestJob::Client(client, binding) => format!("{}-{binding}", client.name),
             TestJob::NodesTests => "nodes-promises".to_owned(),
             TestJob::NodesClient(client, binding) => format!("nodes-{}-{binding}", client.name),
@@ -80,6 +82,7 @@ impl TestJob {
             | TestJob::Observability
             | TestJob::Mcp(_)
             | TestJob::OpenAi
+            | TestJob::Acp
             | TestJob::Client(..)
             | TestJob::NodesClient(..)
             | TestJob::SdkServer(..)
@@ -128,7 +131,7 @@ pub fn test() -> Vec<TestJob> {
         .chain(nodes)
         .chain(servers)
         .chain(agents)
-        .chain([TestJob::Mcp(Kit::Python), TestJob::Mcp(Kit::Node), TestJob::OpenAi])
+        .chain([TestJob::Mcp(Kit::Python), TestJob::Mcp(Kit::Node), TestJob::OpenAi, TestJob::Acp])
         .chain([TestJob::Documents, TestJob::Console, TestJob::Observability, TestJob::Packages, TestJob::Leftovers])
         .collect()
 }
@@ -186,6 +189,7 @@ mod tests {
             (&["agents"], "agents-claude-code agents-codex agents-gemini agents-goose leftovers"),
             (&["mcp"], "mcp-python mcp-js leftovers"),
             (&["openai"], "openai-python leftovers"),
+            (&["acp"], "acp-python leftovers"),
             (&["packages"], "packages leftovers"),
             (&["no such"], ""),
         ] {

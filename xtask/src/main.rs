@@ -19,6 +19,7 @@ mod generated;
 mod lints;
 mod workspace_tests;
 
+mod acp;
 mod agents;
 mod client;
 mod clients;

@@ -18,8 +18,8 @@ use crate::nodes::{Launcher, NodesSetup};
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 use crate::{
-    agents, arrows, client, compatibility, console, dependencies, documents, generated, identity_provider, lints, mcp,
-    observability, openai, packages, publishing, sdk_server_suite, server, setup, setup_program, workspace_tests,
+    acp, agents, arrows, client, compatibility, console, dependencies, documents, generated, identity_provider, lints,
+    mcp, observability, openai, packages, publishing, sdk_server_suite, server, setup, setup_program, workspace_tests,
 };
 
 pub fn all(workspace: &Workspace, jobs: &[TestJob]) -> Tally {
@@ -67,6 +67,7 @@ fn one(workspace: &Workspace, shared: &mut SharedSetup, job: &TestJob, jobs: &[T
         TestJob::Observability => observability::run(workspace, &shared.server(workspace)?),
         TestJob::Mcp(kit) => mcp::run(workspace, *kit, &shared.server(workspace)?),
         TestJob::OpenAi => openai::run(workspace, &shared.server(workspace)?),
+        TestJob::Acp => acp::run(workspace, &shared.server(workspace)?),
         TestJob::Client(client, binding) => {
             let server = Launcher::Alone(shared.server(workspace)?);
             shared.run_client(workspace, client, binding, server, &job.name())

@@ -14,7 +14,7 @@ use crate::cli::{
     DoctorOptions, Format, FormatOptions, ImportCardOptions, KeyCommand, ManOptions, MigrateOptions, PushCommand,
     RestoreOptions, StoreCheckOptions, StoreCommand, TasksCommand, TasksOptions, TokenCommand,
 };
-use crate::client_commands::{Failure, Surroundings, answer, cancel, get, list, send, watch};
+use crate::client_commands::{Failure, Surroundings, acp, answer, cancel, get, list, send, watch};
 use crate::config::{self, Audience, LoadedConfig, Problems};
 use crate::exit::Exit;
 use crate::import_card::{self, Imported};
@@ -56,6 +56,11 @@ pub fn run(command: CliCommand) -> anyhow::Result<ExitCode> {
         CliCommand::Doctor(options) => examine(&options),
         CliCommand::Nodes(options) => print(&nodes::run(&options, audience(), load)?),
         CliCommand::Mcp(options) => mcp::run(&options, load_silently, serve_beside).map(|()| ExitCode::SUCCESS),
+        CliCommand::Acp(options) => {
+            // The standard output is the editor's, and what goes wrong is for people.
+            let format = FormatOptions { format: Some(Format::Text) };
+            client(&format, async |around| acp(&options, around).await)
+        }
         CliCommand::Health(options) => print(&health::run(&options, audience(), load_silently)?),
         CliCommand::Store(StoreCommand::Check(options)) => check_store(&options),
         CliCommand::Store(StoreCommand::Migrate(options)) => migrate_store(&options),

@@ -5,6 +5,7 @@
 //! function in `commands.rs`, and a row in `docs/reference/command-line.md`.
 
 mod a2a_server;
+mod acp;
 mod audit;
 mod bench;
 mod card;
@@ -28,6 +29,7 @@ mod tasks;
 use clap::{Parser, Subcommand};
 
 pub use a2a_server::{ProtocolOptions, ServerName};
+pub use acp::AcpOptions;
 pub use audit::{AuditOptions, Since};
 pub use bench::BenchOptions;
 pub use card::CardOptions;
@@ -75,6 +77,7 @@ pub use tasks::{AssignOptions, CancelTasksOptions, TaskFilterOptions, TasksComma
   sabir store migrate                copies all tasks from SQLite to Postgres, or back
   sabir store backup FILE            everything in the store, while the server runs; restore brings it back
   sabir nodes                        the servers that share a Postgres, and what they work on
+  sabir acp --agent coder            an agent for editors that speak the Agent Client Protocol, which start this command
   sabir health                       whether the server that runs here can take work, as an exit code
   sabir key new                      a key that encrypts the secrets of webhooks
   sabir card https://example.com     what an A2A server says of itself, and with --verify who signed it
@@ -143,6 +146,9 @@ pub enum CliCommand {
     /// Speak MCP on standard input and output, for programs that start their MCP servers
     #[command(after_help = mcp::MCP_HELP)]
     Mcp(McpOptions),
+    /// Be an agent of the Agent Client Protocol on standard input and output, for editors
+    #[command(after_help = acp::ACP_HELP)]
+    Acp(Box<AcpOptions>),
     /// Check whether a running server can take work
     #[command(after_help = health::HEALTH_HELP)]
     Health(HealthOptions),

@@ -1,4 +1,4 @@
-//! The commands that talk to an agent: `send`, `watch`, `get`, `list`, `cancel` and `answer`.
+//! The commands that talk to an agent: `send`, `watch`, `get`, `list`, `cancel`, `answer` and `acp`.
 //!
 //! A command finds its server (`connection`), makes its calls with `outbound::remote`, and shows what comes (`view`).
 //! What follows a task goes through `interaction`. A command ends with an `Exit`, or with a `Failure` that is printed here.
@@ -27,6 +27,7 @@ mod view;
 
 mod interaction;
 
+mod acp;
 mod answer;
 mod cancel;
 mod get;
@@ -37,6 +38,7 @@ mod watch;
 use std::process::ExitCode;
 use std::time::Duration;
 
+pub use acp::acp;
 pub use answer::answer;
 pub use cancel::cancel;
 pub use connection::ServerAddress;

@@ -1,6 +1,7 @@
 //! The real program, driven from outside.
 
 mod access_matrix;
+mod acp_command;
 mod agent_cards;
 mod agents_check;
 mod audit;
