@@ -256,8 +256,8 @@ pub static SETTINGS: LazyLock<Vec<Setting<Config>>> = LazyLock::new(|| {
              three beats.",
         ),
         Row::new("cluster.home_timeout", "30s", duration(), |config| &mut config.cluster.home_timeout).help(
-            "How long a task waits for the server where the session of its context lives, if that server is gone. After \
-             that a `portable` agent continues elsewhere, and the task of any other fails.",
+            "How long a task waits for the server where the session of its context lives, if that server is gone or no \
+             longer has the agent. After that a `portable` agent continues elsewhere, and the task of any other fails.",
         ),
         Row::new("cluster.writers", "1", count(1..=4), |config| &mut config.cluster.writers).help(
             "Over how many connections this server writes. More help only where the way to the database is long or its \
