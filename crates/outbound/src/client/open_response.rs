@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::time::timeout;
@@ -23,6 +23,18 @@ pub struct OpenResponse {
 }
 
 impl OpenResponse {
+    /// For how long the server wants to be left alone. Seconds; the other form, a date, is read as a short wait.
+    pub fn retry_after(&self) -> Option<Duration> {
+        let text = self.headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
+        Some(text.parse().map_or(Duration::from_secs(5), Duration::from_secs))
+    }
+
+    /// Whether the body is a stream of server-sent events.
+    pub fn is_event_stream(&self) -> bool {
+        let media_type = self.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        media_type.is_some_and(|value| value.trim_start().to_ascii_lowercase().starts_with("text/event-stream"))
+    }
+
     /// The next bytes; `None`: the body is complete. Nothing within `patience` is an error.
     pub async fn chunk(&mut self, patience: Duration) -> Result<Option<Bytes>, DialError> {
         let status = self.status;

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use crate::guard::{Approval, EgressPolicy, Host, Refusal, Target};
 
 /// Trusts what the operator wrote. Where that is this machine, all names of this machine count as the same.
-pub(super) fn trust(policy: &mut EgressPolicy, url: &str) -> Result<(), Refusal> {
+pub(crate) fn trust(policy: &mut EgressPolicy, url: &str) -> Result<(), Refusal> {
     let target = Target::parse(url)?;
     if is_this_machine(&target.host) {
         for name in ["localhost", "127.0.0.1", "[::1]"] {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderName, HeaderValue, Method, StatusCode};
 use sabir_model::{AgentId, Call, ContextId, PushCall, Send, TaskId};
 use sabir_wire::grpc::GRPC;
 use sabir_wire::{
@@ -18,13 +18,13 @@ use sabir_wire::{
 use tokio::time::{Instant, sleep, timeout};
 
 use super::address::trust;
-use super::back_off::BackOff;
 use super::discovery::{Discovered, choose, without_card};
 use super::error::RemoteError;
 use super::grpc_end::{grpc_end, grpc_error};
 use super::message_stream::MessageParser;
 use super::settings::{RemoteSettings, WireEvent};
 use super::stream::RemoteStream;
+use crate::back_off::BackOff;
 use crate::cards::{CardError, FetchedCard, fetch_card};
 use crate::client::{Client, DialError, HttpProtocol, Limits, OpenResponse, Request, Response};
 use crate::credentials::{CredentialError, ShownToken, UpstreamCredentials};
@@ -270,12 +270,7 @@ impl Remote {
         if protocol.binding() == Binding::Grpc {
             return self.message_stream(call, response, protocol, operation).await;
         }
-        let is_stream = response
-            .headers
-            .get(header::CONTENT_TYPE)
-            .and_then(|value| value.to_str().ok())
-            .is_some_and(|value| value.trim_start().to_ascii_lowercase().starts_with("text/event-stream"));
-        if response.status.is_success() && is_stream {
+        if response.status.is_success() && response.is_event_stream() {
             let stream = RemoteStream::events(
                 response,
                 protocol,
@@ -327,7 +322,7 @@ impl Remote {
         task: Option<&TaskId>,
         patience: Duration,
     ) -> Result<Received, RemoteError> {
-        let retry_after = retry_after(&response.headers);
+        let retry_after = response.retry_after();
         let response = response.complete(patience).await?;
         let status = response.status.as_u16();
         if let Some(observer) = &self.inner.settings.observer {
@@ -557,10 +552,4 @@ fn other_versions(promised: PeerProtocol, call: &Call) -> Vec<PeerProtocol> {
         .filter(|version| !is_same(*version))
         .filter_map(|version| PeerProtocol::new(version, promised.binding()));
     others.filter(|other| *other != promised).collect()
-}
-
-/// Seconds; the other form, a date, is read as a short wait.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
-    Some(text.parse().map_or(Duration::from_secs(5), Duration::from_secs))
 }

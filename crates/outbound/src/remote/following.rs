@@ -23,12 +23,12 @@ use sabir_model::{
 use sabir_wire::{PeerErrorKind, PeerResponse, ProtocolVersion, Received};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::back_off::BackOff;
 use super::call::{Remote, chosen_id};
 use super::error::RemoteError;
 use super::evidence::{MessageIds, OpenQuestion, has_message};
 use super::mirror::{Mirror, Update, ends_turn};
 use super::stream::{Frame, RemoteStream};
+use crate::back_off::BackOff;
 
 /// What happened to a task that is followed.
 #[derive(Debug)]

@@ -4,8 +4,7 @@
 //! to one task until it settles, over broken connections, restarts and servers that cannot stream; `Mirror` sees to it
 //! that nothing is passed on twice. The requests and answers themselves are `wire`'s.
 
-mod address;
-mod back_off;
+pub(crate) mod address;
 mod call;
 mod discovery;
 mod error;
