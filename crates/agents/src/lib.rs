@@ -11,6 +11,7 @@
 //! - `process`: starts, watches and ends child processes.
 //! - `program`: the agent that puts these together: one turn from its message to its result.
 //!
+//! `openai` gives its messages to a model behind any server with `/chat/completions`, with tools of MCP servers (`mcp_client`).
 //! `remote` stands for an agent of another server, and `routing` chooses among agents.
 
 mod about;
@@ -18,9 +19,11 @@ mod conformance;
 mod demo;
 mod demo_command;
 mod lenient_json;
+mod mcp_client;
 
 pub mod adapter;
 pub mod kinds;
+pub mod openai;
 pub mod output_formats;
 pub mod process;
 pub mod program;
@@ -33,5 +36,7 @@ pub mod update;
 pub use about::{about, coding_program};
 pub use conformance::ConformanceAgent;
 pub use demo::DemoAgent;
+pub use mcp_client::{ToolServerSettings, Transport};
+pub use openai::OpenAiAgent;
 pub use program::ProgramAgent;
 pub use remote::RemoteAgent;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::update::{Choice, ChoiceKind, Question, Reply};
 
 /// The question as text, and as data from which a client can build a dialog.
-pub(super) fn parts(question: &Question) -> Vec<Part> {
+pub(crate) fn parts(question: &Question) -> Vec<Part> {
     let mut text = question.text.clone();
     if !question.choices.is_empty() {
         let names: Vec<&str> = question.choices.iter().map(|choice| choice.name.as_str()).collect();
@@ -108,7 +108,7 @@ pub(super) fn is_permission(question: &Question) -> bool {
 
 /// What the caller's message answers. Only a clear yes grants permission; anything else denies it, and its words go to
 /// the program as the reason.
-pub(super) fn understand(question: &Question, message: &Message) -> Reply {
+pub(crate) fn understand(question: &Question, message: &Message) -> Reply {
     let QuestionAnswer { choice, words, .. } = QuestionAnswer::read(message, &question.choices);
     match choice.and_then(|place| question.choices.get(place)) {
         Some(choice) => {
@@ -121,7 +121,7 @@ pub(super) fn understand(question: &Question, message: &Message) -> Reply {
 }
 
 /// The refusal to use if no answer came.
-pub(super) fn refusal(question: &Question, words: &str) -> Reply {
+pub(crate) fn refusal(question: &Question, words: &str) -> Reply {
     match choice_of(&question.choices, Verdict::No) {
         Some(place) => Reply::Chosen { choice: question.choices[place].id.clone(), comment: Some(words.to_owned()) },
         None => Reply::Unanswered,

@@ -4,7 +4,7 @@
 //! it reports updates, asks the caller, and stops the program on a cancel. `turn` is the entry point, `run` drives a running
 //! program.
 
-mod approval;
+pub(crate) mod approval;
 mod blocking;
 mod files;
 mod folder_name;
@@ -17,7 +17,7 @@ mod memory;
 mod notes;
 mod produced;
 mod project;
-mod publisher;
+pub(crate) mod publisher;
 mod regular_file;
 mod remove_folder;
 mod reuse_key;

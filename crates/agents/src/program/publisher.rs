@@ -17,10 +17,10 @@ use crate::update::{TurnUsage, Update};
 const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 
 /// The name of the artifact with the answer.
-const ANSWER: &str = "assistant-response";
+pub(crate) const ANSWER: &str = "assistant-response";
 
 /// What an update means for the turn.
-pub(super) enum Published {
+pub(crate) enum Published {
     /// The turn continues.
     Continue,
     Done,
@@ -28,9 +28,11 @@ pub(super) enum Published {
     Interrupted,
 }
 
-pub(super) struct Publisher<'t> {
+pub(crate) struct Publisher<'t> {
     turn: &'t Turn,
     answer: Option<ArtifactId>,
+    /// The answer of a run that has ended with its server, which this one replaces.
+    replaced: Option<ArtifactId>,
     /// The last character of the answer, so that texts before and after a tool call are separated.
     last: Option<char>,
     used_tool: bool,
@@ -53,6 +55,7 @@ impl<'t> Publisher<'t> {
         Self {
             turn,
             answer: None,
+            replaced: None,
             last: None,
             used_tool: false,
             tools: Vec::new(),
@@ -64,6 +67,11 @@ impl<'t> Publisher<'t> {
             notes: Notes::default(),
             has_result: false,
         }
+    }
+
+    /// The answer of this run takes the place of an earlier one.
+    pub fn replacing(self, answer: Option<ArtifactId>) -> Self {
+        Self { replaced: answer, ..self }
     }
 
     /// Whether the caller got anything from the program: text, a summary or a file.
@@ -119,7 +127,8 @@ impl<'t> Publisher<'t> {
             return;
         }
         let is_new = self.answer.is_none();
-        let id = self.answer.get_or_insert_with(|| self.turn.new_artifact_id()).clone();
+        let id = self.answer.get_or_insert_with(|| self.replaced.take().unwrap_or_else(|| self.turn.new_artifact_id()));
+        let id = id.clone();
         // Text before and after a tool call are separate paragraphs.
         let breaks = std::mem::take(&mut self.used_tool) && self.last.is_some_and(|last| last != '\n');
         self.last = text.chars().last().or(self.last);

@@ -8,32 +8,32 @@ use serde_json::{Map, Value, json};
 use super::error_message;
 use crate::lenient_json::{Object, depth};
 
-pub(super) const METHOD_NOT_FOUND: i64 = -32601;
+pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
 
 /// Whether messages have the member `jsonrpc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Header {
+pub(crate) enum Header {
     Version2,
     /// Codex leaves it out.
     Absent,
 }
 
 /// A message. Params and results that are no objects are read as empty objects.
-pub(super) enum Incoming<'line> {
+pub(crate) enum Incoming<'line> {
     Request { id: Value, method: String, params: Object<'line> },
     Notification { method: String, params: Object<'line> },
     Answer { id: Value, outcome: Result<Object<'line>, RpcError> },
 }
 
 /// The error of a response.
-pub(super) struct RpcError {
-    pub(super) code: i64,
+pub(crate) struct RpcError {
+    pub(crate) code: i64,
     /// The message for people, with details from `data`.
-    pub(super) message: String,
+    pub(crate) message: String,
 }
 
 /// `None`: the line is not for us.
-pub(super) fn parse(line: &str) -> Option<Incoming<'_>> {
+pub(crate) fn parse(line: &str) -> Option<Incoming<'_>> {
     let text = line;
     // A question must show its complete input, which cannot be read if it is nested too deep.
     let line = Object::parse(text).filter(|_| depth(text) < MAX_DEPTH)?;
@@ -47,26 +47,26 @@ pub(super) fn parse(line: &str) -> Option<Incoming<'_>> {
     }
 }
 
-pub(super) fn request(header: Header, id: u64, method: &str, params: Value) -> String {
+pub(crate) fn request(header: Header, id: u64, method: &str, params: Value) -> String {
     serialized(header, [("id", json!(id)), ("method", json!(method)), ("params", params)])
 }
 
-pub(super) fn notification(header: Header, method: &str, params: Option<Value>) -> String {
+pub(crate) fn notification(header: Header, method: &str, params: Option<Value>) -> String {
     let params = params.map(|params| ("params", params));
     serialized(header, [("method", json!(method))].into_iter().chain(params))
 }
 
-pub(super) fn result(header: Header, id: &Value, result: Value) -> String {
+pub(crate) fn result(header: Header, id: &Value, result: Value) -> String {
     serialized(header, [("id", id.clone()), ("result", result)])
 }
 
-pub(super) fn method_not_found(header: Header, id: &Value) -> String {
+pub(crate) fn method_not_found(header: Header, id: &Value) -> String {
     let error = json!({"code": METHOD_NOT_FOUND, "message": "Method not found"});
     serialized(header, [("id", id.clone()), ("error", error)])
 }
 
 /// An id as text, for people and for look-ups.
-pub(super) fn id_text(id: &Value) -> String {
+pub(crate) fn id_text(id: &Value) -> String {
     id.as_str().map_or_else(|| id.to_string(), str::to_owned)
 }
 

@@ -8,7 +8,7 @@ mod attachment;
 mod claude;
 mod codex;
 mod error_message;
-mod jsonrpc;
+pub(crate) mod jsonrpc;
 mod question_series;
 
 pub use acp::Acp;
