@@ -42,7 +42,7 @@ struct ConfiguredAgent {
 enum Executor {
     BuiltIn,
     Program(ConfiguredProgram),
-    /// The address of a remote agent.
+    /// The address of a remote agent, or of the server of a model.
     Remote(String),
 }
 
@@ -58,6 +58,7 @@ impl ConfiguredAgent {
         let executor = match agent.kind {
             AgentKind::Demo | AgentKind::Conformance => Executor::BuiltIn,
             AgentKind::A2a => Executor::Remote(agent.remote.url.clone().unwrap_or_default()),
+            AgentKind::OpenAi => Executor::Remote(agent.remote.url.clone().unwrap_or_default()),
             AgentKind::Program(kind) => {
                 let own = kind.info().mode_info(agent.program.mode).and_then(|way| way.program);
                 Executor::Program(ConfiguredProgram {

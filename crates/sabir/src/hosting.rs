@@ -8,7 +8,7 @@ use sabir_agents::program::Host;
 use sabir_agents::program::settings::{ASKS_AGAIN_WITHIN, Kind, Settings};
 use sabir_agents::remote::RemoteAgentSettings;
 use sabir_agents::routing::{Profile, Routes};
-use sabir_agents::{ConformanceAgent, DemoAgent, ProgramAgent, RemoteAgent};
+use sabir_agents::{ConformanceAgent, DemoAgent, OpenAiAgent, ProgramAgent, RemoteAgent};
 use sabir_engine::{Agent, Hosted, Inputs, Limits, Recovery, Route, Router};
 use sabir_model::AgentId;
 use sabir_outbound::remote::Remote;
@@ -83,6 +83,10 @@ fn make(agent: &config::AgentConfig, config: &Config, surroundings: &Surrounding
             };
             let remote = Remote::new(upstream::remote_settings(&agent.remote, &surroundings.machine)?)?;
             Arc::new(RemoteAgent::new(remote, settings))
+        }
+        AgentKind::OpenAi => {
+            let settings = upstream::openai_settings(agent, &surroundings.machine)?;
+            Arc::new(OpenAiAgent::new(settings, surroundings.host.clone()))
         }
         AgentKind::Program(kind) => {
             let settings = program_settings(&agent.program, kind, &surroundings.machine);

@@ -1,4 +1,4 @@
-//! The settings of a remote agent, as the client for it wants them. Certificates are read here; token files are read by the
+//! The settings of a remote agent, or of a model behind a server, as the client for it wants them. Certificates are read here; token files are read by the
 //! client, each time that it needs them.
 
 use std::fmt;
@@ -8,15 +8,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use sabir_agents::openai::{HistoryLimits, OpenAiSettings};
+use sabir_agents::{ToolServerSettings, Transport};
 use sabir_outbound::client::UnusableIdentity;
 use sabir_outbound::credentials::{
-    ApiKey, Authentication, ClientAuthentication, ClientCredentials, CredentialSettings, OauthClient, RequestedAccess,
-    Secret, TokenEndpoint, TokenExchange, TokenInput,
+    ApiKey, ApiKeyPlace, Authentication, ClientAuthentication, ClientCredentials, CredentialSettings, OauthClient,
+    RequestedAccess, Secret, TokenEndpoint, TokenExchange, TokenInput,
 };
 use sabir_outbound::remote::{Discovered, Remote, RemoteError, RemoteSettings};
-use sabir_outbound::{ClientIdentity, Roots};
+use sabir_outbound::{ClientIdentity, Roots, Service, ServiceError, ServiceSettings};
 
-use crate::config::{OauthClientAuth, RemoteConfig, SecretInput, UpstreamConfig, UpstreamOauth};
+use crate::config::{
+    AgentConfig, McpServerConfig, OauthClientAuth, OpenAiConfig, RemoteConfig, SecretInput, UpstreamConfig,
+    UpstreamOauth,
+};
 use crate::machine::Machine;
 
 /// What is shown and trusted in TLS.
@@ -196,4 +201,120 @@ fn read(key: &'static str, path: &Path, machine: &Machine) -> Result<Vec<u8>, Un
         };
         UnusableSetting { key, words: format!("names {}, which {why}; name a PEM file that is there", path.display()) }
     })
+}
+
+/// Longer texts are no instructions.
+const LONGEST_PROMPT: usize = 1024 * 1024;
+
+/// A model behind a server. The configuration has checked that there are an address and a model.
+pub fn openai_settings(agent: &AgentConfig, machine: &Machine) -> anyhow::Result<OpenAiSettings> {
+    let config = &agent.openai;
+    let servers = config.mcp_servers.iter().map(|server| tool_server(server, config.tool_timeout, machine));
+    Ok(OpenAiSettings {
+        service: model_service(&agent.remote, machine)?,
+        model: agent.program.model.clone().unwrap_or_default(),
+        system_prompt: system_prompt(config, machine)?,
+        temperature: config.temperature,
+        max_tokens: config.max_tokens,
+        history: HistoryLimits { messages: config.history_messages, bytes: config.history_size },
+        answer_timeout: config.answer_timeout,
+        silence: config.silence_timeout,
+        tool_servers: servers.collect::<anyhow::Result<_>>()?,
+        max_tool_rounds: config.max_tool_rounds,
+        asks_before_tools: config.approve_tools,
+        approval_timeout: agent.program.approval_timeout,
+    })
+}
+
+/// What a start would find missing for a model behind a server.
+pub fn check_openai(agent: &AgentConfig, machine: &Machine) -> Vec<UnusableSetting> {
+    let mut missing: Vec<UnusableSetting> = check(&agent.remote, machine).err().into_iter().collect();
+    missing.extend(system_prompt(&agent.openai, machine).err());
+    for server in &agent.openai.mcp_servers {
+        let named = |words: String| UnusableSetting {
+            key: "mcp_servers",
+            words: format!("has the server {}, which {words}", server.name),
+        };
+        if let Err(error) = secret("mcp_servers", &server.token) {
+            missing.push(named(format!("has token_env, which {}", error.words)));
+        }
+        let variable = server.command.first().map(|program| machine.find(program));
+        if let Some(Err(absent)) = variable {
+            missing.push(named(format!("runs {}, which {absent}; install it or correct the path", server.command[0])));
+        }
+    }
+    missing
+}
+
+/// What the server of a model says to somebody who waits: the HTTP status of its list of models.
+pub fn probe_models(config: &RemoteConfig, machine: &Machine) -> anyhow::Result<Result<u16, ServiceError>> {
+    let service = model_service(config, machine)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context("cannot start")?;
+    Ok(runtime.block_on(async { Ok(service.get("/models", CARD_TIMEOUT).await?.status.as_u16()) }))
+}
+
+fn model_service(config: &RemoteConfig, machine: &Machine) -> anyhow::Result<Service> {
+    let mut upstream = config.upstream.clone();
+    // By default the key is shown as a bearer token.
+    if upstream.api_key_name.eq_ignore_ascii_case("authorization") && upstream.api_key_in == ApiKeyPlace::Header {
+        let key = std::mem::take(&mut upstream.api_key);
+        if key != SecretInput::default() {
+            upstream.token = key;
+        }
+    }
+    let tls = read_tls(&upstream, machine)?;
+    Ok(Service::new(ServiceSettings {
+        url: config.url.clone().unwrap_or_default(),
+        credentials: credentials(&upstream, &tls)?,
+        identity: tls.identity,
+        roots: tls.roots,
+        largest_answer: LARGEST_MODEL_ANSWER,
+    })?)
+}
+
+const LARGEST_MODEL_ANSWER: usize = 16 * 1024 * 1024;
+
+fn system_prompt(config: &OpenAiConfig, machine: &Machine) -> Result<Option<String>, UnusableSetting> {
+    let Some(file) = &config.system_prompt_file else { return Ok(config.system_prompt.clone()) };
+    let key = "system_prompt_file";
+    let unusable = |why: &str| UnusableSetting { key, words: format!("names {}, which {why}", file.display()) };
+    let bytes = read(key, file, machine)
+        .map_err(|error| UnusableSetting { words: error.words.replace("a PEM file", "a file"), ..error })?;
+    if bytes.len() > LONGEST_PROMPT {
+        return Err(unusable("has more than 1 MiB; shorten it"));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| unusable("is no text in UTF-8; convert it"))?;
+    Ok(Some(text.trim().to_owned()).filter(|text| !text.is_empty()))
+}
+
+fn tool_server(server: &McpServerConfig, timeout: Duration, machine: &Machine) -> anyhow::Result<ToolServerSettings> {
+    let transport = match &server.url {
+        Some(url) => {
+            let authentication = match secret("mcp_servers", &server.token)? {
+                Some(token) => Authentication::Bearer(TokenInput::Text(token)),
+                None => Authentication::None,
+            };
+            let headers = server.headers.iter().map(|(name, value)| (name.clone(), Secret::new(value.as_str())));
+            Transport::Http(Service::new(ServiceSettings {
+                url: url.clone(),
+                credentials: CredentialSettings { authentication, headers: headers.collect() },
+                identity: None,
+                roots: Roots::default(),
+                largest_answer: LARGEST_MODEL_ANSWER,
+            })?)
+        }
+        None => {
+            let mut command = server.command.clone();
+            if let Some(program) = command.first_mut().filter(|program| program.contains('/')) {
+                *program = machine.absolute(program.as_ref()).to_string_lossy().into_owned();
+            }
+            Transport::Program {
+                command,
+                environment: server.environment.clone(),
+                pass: server.pass_environment.clone(),
+                folder: machine.folder.clone(),
+            }
+        }
+    };
+    Ok(ToolServerSettings { name: server.name.clone(), transport, timeout })
 }

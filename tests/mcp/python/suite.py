@@ -2,8 +2,8 @@
 
     suite.py --sabir FILE [--only WORD]
 
-A case is a function of a module in `cases`, named for the behaviour that it shows. Those of `PLAIN` speak HTTP without an SDK and run
-once; the others run once for each era. Cases share a server, unless they ask for one of their own.
+A case is a function of a module in `cases`, named for the behaviour that it shows. Those of `PLAIN` have no client of the SDK and
+run once; the others run once for each era. Cases share a server, unless they ask for one of their own.
 """
 
 import sys
@@ -19,13 +19,15 @@ import pathlib
 import signal
 import traceback
 
-from cases import access, artifacts, asking, coding_agent, interruptions, plain_http, questions, restarts, tasks_extension, tools
+from cases import (
+    access, artifacts, asking, coding_agent, interruptions, models, plain_http, questions, restarts, tasks_extension, tools
+)
 from stage import ERAS, STDIO, Server, Stage
 
 EVERY_ERA = (tools, asking, questions, interruptions, artifacts, coding_agent, restarts, access)
 # What depends on how messages are carried; the rest is the same.
 OVER_STDIO = (tools, asking, questions, interruptions, restarts)
-PLAIN = (plain_http,)
+PLAIN = (plain_http, models)
 MODERN = (tasks_extension,)
 # For a case as a whole; what it waits for has a shorter limit.
 LIMIT = 120

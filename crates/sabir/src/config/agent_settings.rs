@@ -8,6 +8,7 @@ use sabir_model::{Extension, Skill};
 
 use super::addresses::uri;
 use super::agents::{agent_id, agent_kind, scope_name};
+use super::openai_agents::openai_settings;
 use super::paths::{arguments, command, folder};
 use super::remote_agents::remote_settings;
 use super::sections::AgentConfig;
@@ -17,8 +18,11 @@ use super::values::*;
 
 /// The keys of an `[[agent]]` table.
 pub static AGENT_SETTINGS: LazyLock<Vec<Setting<AgentConfig>>> = LazyLock::new(|| {
-    let programs = program_settings().into_iter().map(|setting| setting.only_for(ForWhom::Programs));
-    common_settings().into_iter().chain(programs).chain(remote_settings()).collect()
+    let programs = program_settings().into_iter().map(|setting| match setting.key {
+        "model" | "approval_timeout" => setting.only_for(ForWhom::ProgramsAndOpenAi),
+        _ => setting.only_for(ForWhom::Programs),
+    });
+    common_settings().into_iter().chain(programs).chain(remote_settings()).chain(openai_settings()).collect()
 });
 
 /// The keys of an `[[agent.skill]]` table.
@@ -68,8 +72,9 @@ fn common_settings() -> Vec<Row> {
             .required(),
         Row::new("kind", "", agent_kind(), |agent| &mut agent.kind)
             .help(
-                "What does the work: `demo`, `conformance`, `a2a` (a remote agent), or a program: `claude-code`, `codex`, \
-                 `gemini`, `opencode`, `goose`, `copilot`, `qwen`, `vibe`, `cursor`, `acp`, `generic` or `command`.",
+                "What does the work: `demo`, `conformance`, `a2a` (a remote agent), `openai` (a model behind a server), or a \
+                 program: `claude-code`, `codex`, `gemini`, `opencode`, `goose`, `copilot`, `qwen`, `vibe`, `cursor`, `acp`, \
+                 `generic` or `command`.",
             )
             .required()
             .short_variable("SABIR_AGENT")
@@ -98,22 +103,22 @@ fn common_settings() -> Vec<Row> {
              owner of the task answers all others. Without it the owner answers them too.",
         ),
         Row::new("max_concurrent", "10000", count(1..=1_000_000), |agent| &mut agent.max_concurrent)
-            .help("How many of its tasks run at the same time on one server. The default of programs is 4."),
+            .help("How many of its tasks run at the same time on one server. The default of programs is 4, of `openai` 64."),
         Row::new("max_concurrent_total", "", optional(count(1..=1_000_000)), |agent| &mut agent.max_concurrent_total)
             .help(
                 "How many of its tasks run at the same time on all servers that share a Postgres. Without it each server \
                  has its own `max_concurrent`, and nothing limits the sum.",
             ),
         Row::new("queue", "10000", count(0..=1_000_000), |agent| &mut agent.queue).help(
-            "How many tasks may wait for their turn; further ones are refused. The default of programs is \
-             1000.",
+            "How many tasks may wait for their turn; further ones are refused. The default of programs and of \
+             `openai` is 1000.",
         ),
         Row::new("max_parked", "100", count(0..=1_000_000), |agent| &mut agent.max_parked).help(
             "How many runs that wait for their callers' answers give their places back to others. A further \
              one asks its caller all the same and keeps its place.",
         ),
         Row::new("timeout", "off", limit(), |agent| &mut agent.timeout)
-            .help("A run that takes longer fails. The default of programs is `20m`."),
+            .help("A run that takes longer fails. The default of programs and of `openai` is `20m`."),
         Row::new("idle_timeout", "off", limit(), |agent| &mut agent.idle_timeout)
             .help("A run that is silent for this long fails."),
         Row::new("tasks_per_caller", "", optional(or_off(count(1..=1_000_000))), |agent| &mut agent.tasks_per_caller)
@@ -148,7 +153,7 @@ fn program_settings() -> Vec<Row> {
         Row::new("args", "", arguments(), |agent| &mut agent.program.arguments)
             .help("More arguments, behind those that the mode needs."),
         Row::new("model", "", optional(text()), |agent| &mut agent.program.model).help(
-            "The model to use, in the words of the program. Where an ACP program does not offer it or does not \
+            "The model to use, in the words of the program or of the server; `openai` needs it. Where an ACP program does not offer it or does not \
              let it be chosen, the task fails with that reason before anything is sent to a model.",
         ),
         Row::new("instructions", "", optional(text()), |agent| &mut agent.program.instructions)

@@ -93,8 +93,14 @@ pub fn collect(
 pub fn agent_of_kind(kind: &Raw, origin: ValueOrigin) -> Result<Configured<AgentConfig>, Problem> {
     let mut agent = Configured::new(AgentConfig::default(), &AGENT_SETTINGS);
     agent.set(row_of(&AGENT_SETTINGS, "kind"), kind, origin.clone())?;
-    if agent.subject.kind == AgentKind::A2a {
-        let words = "is \"a2a\", which needs the address of the remote agent; use `sabir proxy URL`";
+    let needs_more = match agent.subject.kind {
+        AgentKind::A2a => Some("is \"a2a\", which needs the address of the remote agent; use `sabir proxy URL`"),
+        AgentKind::OpenAi => {
+            Some("is \"openai\", which needs base_url and model; describe it in sabir.toml, in an [[agent]]")
+        }
+        _ => None,
+    };
+    if let Some(words) = needs_more {
         return Err(Problem::of(&origin, "kind", words));
     }
     agent.set(row_of(&AGENT_SETTINGS, "id"), kind, origin)?;
@@ -161,7 +167,7 @@ pub fn parse_kind(raw: &Raw) -> Read<AgentKind> {
 }
 
 fn kinds() -> impl Iterator<Item = AgentKind> {
-    let built_in = [AgentKind::Demo, AgentKind::Conformance, AgentKind::A2a];
+    let built_in = [AgentKind::Demo, AgentKind::Conformance, AgentKind::A2a, AgentKind::OpenAi];
     built_in.into_iter().chain(PROGRAMS.iter().map(|known| AgentKind::Program(known.kind)))
 }
 
@@ -250,7 +256,7 @@ mod tests {
 
     #[test]
     fn unknown_kinds_get_a_list_and_a_hint() {
-        let all = "demo, conformance, a2a, claude-code, codex, gemini, opencode, goose, copilot, qwen, vibe, cursor, acp, \
+        let all = "demo, conformance, a2a, openai, claude-code, codex, gemini, opencode, goose, copilot, qwen, vibe, cursor, acp, \
                    generic, command";
         let unknown =
             |word: &str, hint: &str| format!("is \"{word}\", which is no kind of agent; there are {all}{hint}");

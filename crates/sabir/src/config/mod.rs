@@ -14,6 +14,8 @@ mod settings;
 
 mod addresses;
 mod auth;
+mod mcp_servers;
+mod openai_agents;
 mod paths;
 mod postgres_url;
 mod raw;

@@ -59,6 +59,11 @@ pub fn folder() -> ValueKind<PathBuf> {
     .called("a folder")
 }
 
+/// A file with words for a model.
+pub fn prompt_file() -> ValueKind<PathBuf> {
+    file("a file with text")
+}
+
 pub fn pem_file() -> ValueKind<PathBuf> {
     file("a PEM file")
 }
@@ -154,6 +159,18 @@ impl Folders<'_> {
             }
         }
         for agent in subject.agents.iter_mut().chain(&mut subject.routed_agents) {
+            let key = |leaf: &str| format!("agent.{}.{leaf}", agent.id);
+            if let Some(path) = &mut agent.openai.system_prompt_file {
+                values.complete(&key("system_prompt_file"), "system_prompt_file", &mut [path]);
+                values.show(&key("system_prompt_file"), json!(path.display().to_string()));
+            }
+            for server in &mut agent.openai.mcp_servers {
+                if let Some(program) = server.command.first_mut().filter(|program| program.contains('/')) {
+                    let mut path = PathBuf::from(&*program);
+                    values.complete(&key("mcp_servers"), "mcp_servers", &mut [&mut path]);
+                    *program = path.to_string_lossy().into_owned();
+                }
+            }
             let UpstreamConfig { token_file, oauth, client_certificate, client_key, ca, .. } =
                 &mut agent.remote.upstream;
             for (leaf, path) in [

@@ -9,22 +9,30 @@ use sabir_agents::prompt::Approve;
 use super::agent_settings::AGENT_SETTINGS;
 use super::origin::{Configured, Problem, ValueOrigin};
 use super::raw::Raw;
-use super::remote_agents;
 use super::sections::{AgentConfig, AgentKind};
 use super::settings::{ForWhom, row_of};
+use super::{openai_agents, remote_agents};
 
 /// Fills in the defaults of the kind, and tells what is wrong.
 pub fn complete(agent: &mut Configured<AgentConfig>) -> Vec<Problem> {
     match agent.subject.kind {
-        AgentKind::Demo => refuse(agent, &[PROGRAMS_ONLY, REMOTES_ONLY]),
-        AgentKind::Conformance => refuse(agent, &[DEMO_ONLY, PROGRAMS_ONLY, REMOTES_ONLY]),
+        AgentKind::Demo | AgentKind::Conformance => refuse(agent),
         AgentKind::A2a => {
-            let mut problems = refuse(agent, &[DEMO_ONLY, PROGRAMS_ONLY]);
+            let mut problems = refuse(agent);
             problems.extend(remote_agents::check(agent));
             problems
         }
+        AgentKind::OpenAi => {
+            let mut problems = refuse(agent);
+            fill(agent, "max_concurrent", "64");
+            fill(agent, "queue", "1000");
+            fill(agent, "timeout", "20m");
+            fill(agent, "api_key_name", "Authorization");
+            problems.extend(openai_agents::check(agent));
+            problems
+        }
         AgentKind::Program(kind) => {
-            let mut problems = refuse(agent, &[DEMO_ONLY, REMOTES_ONLY]);
+            let mut problems = refuse(agent);
             problems.extend(complete_program(agent, kind.info()));
             problems
         }
@@ -118,11 +126,14 @@ fn cannot_ask(known: &ProgramInfo, mode: &str) -> String {
 }
 
 /// A setting that does nothing is worse than one that is refused. Those that nobody set are not shown either.
-fn refuse(agent: &mut Configured<AgentConfig>, others: &[(ForWhom, &str)]) -> Vec<Problem> {
+fn refuse(agent: &mut Configured<AgentConfig>) -> Vec<Problem> {
     let mut problems = Vec::new();
-    for (for_whom, words) in others {
+    for (for_whom, words) in KINDS_OF_SETTINGS {
+        if fits(agent.subject.kind, for_whom) {
+            continue;
+        }
         let words = format!("{words}; an agent of kind {} has no use for it", agent.subject.kind.name());
-        let is_refused = |key: &str| AGENT_SETTINGS.iter().any(|row| row.key == key && row.for_whom == *for_whom);
+        let is_refused = |key: &str| AGENT_SETTINGS.iter().any(|row| row.key == key && row.for_whom == for_whom);
         let refused: Vec<_> = agent.values.extract_if(.., |value| is_refused(&value.key)).collect();
         let set = refused.iter().filter(|value| value.origin != ValueOrigin::Default);
         problems.extend(set.map(|value| Problem::of(&value.origin, &value.key, &words)));
@@ -130,6 +141,24 @@ fn refuse(agent: &mut Configured<AgentConfig>, others: &[(ForWhom, &str)]) -> Ve
     problems
 }
 
-const DEMO_ONLY: (ForWhom, &str) = (ForWhom::Demo, "is for the demo agent");
-const PROGRAMS_ONLY: (ForWhom, &str) = (ForWhom::Programs, "is for programs");
-const REMOTES_ONLY: (ForWhom, &str) = (ForWhom::Remotes, "is for remote agents (kind a2a)");
+/// Settings that not every kind has, in words that follow their name.
+const KINDS_OF_SETTINGS: [(ForWhom, &str); 6] = [
+    (ForWhom::Demo, "is for the demo agent"),
+    (ForWhom::Programs, "is for programs"),
+    (ForWhom::Remotes, "is for remote agents (kind a2a)"),
+    (ForWhom::OpenAi, "is for models behind a server (kind openai)"),
+    (ForWhom::ProgramsAndOpenAi, "is for programs and for models behind a server (kind openai)"),
+    (ForWhom::RemotesAndOpenAi, "is for remote agents (kind a2a) and models behind a server (kind openai)"),
+];
+
+fn fits(kind: AgentKind, for_whom: ForWhom) -> bool {
+    match for_whom {
+        ForWhom::All => true,
+        ForWhom::Demo => kind == AgentKind::Demo,
+        ForWhom::Programs => matches!(kind, AgentKind::Program(_)),
+        ForWhom::Remotes => kind == AgentKind::A2a,
+        ForWhom::OpenAi => kind == AgentKind::OpenAi,
+        ForWhom::ProgramsAndOpenAi => matches!(kind, AgentKind::Program(_) | AgentKind::OpenAi),
+        ForWhom::RemotesAndOpenAi => matches!(kind, AgentKind::A2a | AgentKind::OpenAi),
+    }
+}

@@ -32,7 +32,8 @@ pub fn remote_settings() -> Vec<Row> {
         Row::new("unreachable_timeout", "5m", interval(), |agent| &mut agent.remote.unreachable_timeout)
             .help("A task fails when the remote agent could not be reached for this long."),
     ];
-    rows.into_iter().chain(upstream_settings()).map(|row| row.only_for(ForWhom::Remotes)).collect()
+    let rows = rows.into_iter().map(|row| row.only_for(ForWhom::Remotes));
+    rows.chain(upstream_settings().into_iter().map(|row| row.only_for(ForWhom::RemotesAndOpenAi))).collect()
 }
 
 /// What is wrong with such an agent.

@@ -51,7 +51,7 @@ pub fn from_aliases(
             },
         };
         let Some(agent) = agent else { continue };
-        let built_in = agents.iter().map(|agent| &agent.subject).find(|known| known.id == agent && !known.is_program());
+        let built_in = agents.iter().map(|agent| &agent.subject).find(|known| known.id == agent && !known.has_models());
         let entry = |key: &str, value: &str| RawEntry { key: key.to_owned(), line: 0, value: Raw::untyped(value) };
         let mut entries = vec![entry("agent", &agent)];
         match (model, built_in) {
@@ -100,7 +100,7 @@ pub fn check(config: &Configured<Config>) -> Vec<Problem> {
         let Some(route) = config.subject.routing.of(profile) else { continue };
         let words = match agents().find(|agent| agent.id == route.agent) {
             None => unknown(&route.agent, agents()),
-            Some(agent) if route.model.is_some() && !agent.is_program() => {
+            Some(agent) if route.model.is_some() && !agent.has_models() => {
                 format!("has a model, but the agent {} of kind {} has none", agent.id, agent.kind.name())
             }
             Some(_) => continue,

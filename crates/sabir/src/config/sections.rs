@@ -66,8 +66,11 @@ impl Config {
 
     /// How many programs can run at the same time, including those that wait for an answer.
     pub fn program_runs(&self) -> usize {
-        let programs = self.all_agents().filter(|agent| agent.is_program());
-        programs.fold(0, |runs: usize, agent| runs.saturating_add(agent.max_concurrent + agent.max_parked))
+        self.all_agents().fold(0, |runs: usize, agent| {
+            let tools = agent.openai.mcp_servers.iter().filter(|server| !server.command.is_empty()).count();
+            let programs = usize::from(agent.is_program()) + tools;
+            runs.saturating_add(programs.saturating_mul(agent.max_concurrent + agent.max_parked))
+        })
     }
 }
 
@@ -236,8 +239,10 @@ pub struct AgentConfig {
     pub card: AgentCard,
     /// For programs; other kinds have no use for it.
     pub program: ProgramConfig,
-    /// For remote agents.
+    /// For remote agents. Models behind a server have their address and their credential here, too.
     pub remote: RemoteConfig,
+    /// For models behind a server.
+    pub openai: OpenAiConfig,
 }
 
 impl AgentConfig {
@@ -251,6 +256,11 @@ impl AgentConfig {
 
     pub fn is_program(&self) -> bool {
         matches!(self.kind, AgentKind::Program(_))
+    }
+
+    /// Whether another model than its own can be chosen for a task.
+    pub fn has_models(&self) -> bool {
+        matches!(self.kind, AgentKind::Program(_) | AgentKind::OpenAi)
     }
 }
 
@@ -271,6 +281,8 @@ pub enum AgentKind {
     Conformance,
     /// A remote agent.
     A2a,
+    /// A model behind a server.
+    OpenAi,
     Program(Kind),
 }
 
@@ -281,6 +293,7 @@ impl AgentKind {
             AgentKind::Demo => "demo",
             AgentKind::Conformance => "conformance",
             AgentKind::A2a => "a2a",
+            AgentKind::OpenAi => "openai",
             AgentKind::Program(kind) => kind.info().name,
         }
     }
@@ -298,6 +311,43 @@ pub struct RemoteConfig {
     pub card_refresh: Duration,
     pub unreachable_timeout: Duration,
     pub upstream: UpstreamConfig,
+}
+
+/// How a model is asked, and what tools it has.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct OpenAiConfig {
+    pub system_prompt: Option<String>,
+    pub system_prompt_file: Option<PathBuf>,
+    pub temperature: Option<f64>,
+    pub max_tokens: Option<u32>,
+    pub history_messages: usize,
+    pub history_size: usize,
+    pub answer_timeout: Duration,
+    pub silence_timeout: Duration,
+    pub mcp_servers: Vec<McpServerConfig>,
+    pub tool_timeout: Duration,
+    pub max_tool_rounds: usize,
+    pub approve_tools: bool,
+}
+
+/// A server of tools: a program, or an address.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct McpServerConfig {
+    pub name: String,
+    /// The program and its arguments. Empty: it has an address.
+    pub command: Vec<String>,
+    pub environment: Vec<(String, String)>,
+    pub pass_environment: Vec<String>,
+    pub url: Option<String>,
+    pub headers: Vec<(String, Secret)>,
+    /// The bearer token, from a variable.
+    pub token: SecretInput,
+}
+
+impl McpServerConfig {
+    pub fn shows_secret(&self) -> bool {
+        self.token.variable.is_some() || !self.headers.is_empty()
+    }
 }
 
 /// What a remote agent is shown of this server: one credential at most, fixed headers, a certificate.

@@ -54,6 +54,12 @@ pub enum ForWhom {
     Programs,
     /// Those that stand for remote agents.
     Remotes,
+    /// A model behind a server.
+    OpenAi,
+    /// Programs, and models behind a server.
+    ProgramsAndOpenAi,
+    /// Whatever dials a server that the operator names: remote agents and models.
+    RemotesAndOpenAi,
 }
 
 impl<T> Setting<T> {

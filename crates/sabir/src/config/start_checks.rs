@@ -71,6 +71,7 @@ impl LoadedConfig {
         let missing = match agent.kind {
             AgentKind::Program(kind) => missing(agent, kind, machine),
             AgentKind::A2a => upstream::check(&agent.remote, machine).err().into_iter().map(Missing::from).collect(),
+            AgentKind::OpenAi => upstream::check_openai(agent, machine).into_iter().map(Missing::from).collect(),
             AgentKind::Demo | AgentKind::Conformance => Vec::new(),
         };
         missing.into_iter().map(problem).collect()

@@ -41,11 +41,14 @@ fn fixed_settings() -> Vec<Row> {
         Row::new("token_file", "", optional(token_file()), |agent| &mut agent.remote.upstream.token_file)
             .help("A file with the bearer token. It is read again when it is used, so the token may be rotated."),
         Row::new("api_key", "", optional(given_secret()), |agent| &mut agent.remote.upstream.api_key.value)
-            .help("The API key that the remote agent is shown."),
+            .help("The API key that the remote agent is shown. For `openai` it is a bearer token, unless `api_key_name` is set."),
         Row::new("api_key_env", "", optional(variable()), |agent| &mut agent.remote.upstream.api_key.variable)
             .help("The variable of the environment that has the API key."),
         Row::new("api_key_name", "X-API-Key", text(), |agent| &mut agent.remote.upstream.api_key_name)
-            .help("The name of the header, the query parameter or the cookie that the API key is shown in."),
+            .help(
+                "The name of the header, the query parameter or the cookie that the API key is shown in. The default of \
+                 `openai` is `Authorization`.",
+            ),
         Row::new("api_key_in", "header", choice(&places), |agent| &mut agent.remote.upstream.api_key_in)
             .help("Where the API key is shown: `header`, `query` or `cookie`."),
         Row::new("user", "", optional(text()), |agent| &mut agent.remote.upstream.user)
@@ -207,10 +210,17 @@ pub fn check(agent: &Configured<AgentConfig>) -> Vec<Problem> {
 
 /// Takes secrets from the variables that the settings name, and checks what is there then.
 pub fn read_variables(agent: &mut Configured<AgentConfig>, environment: &Environment) -> Vec<Problem> {
-    if agent.subject.kind != AgentKind::A2a {
+    if !matches!(agent.subject.kind, AgentKind::A2a | AgentKind::OpenAi) {
         return Vec::new();
     }
     let mut problems = Vec::new();
+    for server in &mut agent.subject.openai.mcp_servers {
+        match server.token.variable.as_deref().and_then(|name| environment.text(name)) {
+            None => {}
+            Some(Ok(text)) => server.token.value = Some(Secret::new(text)),
+            Some(Err(words)) => problems.push(("mcp_servers", words)),
+        }
+    }
     for (key, input) in inputs(&mut agent.subject.remote) {
         match input.variable.as_deref().and_then(|name| environment.text(name)) {
             None => {}
@@ -229,7 +239,8 @@ pub fn read_variables(agent: &mut Configured<AgentConfig>, environment: &Environ
 pub fn variables(agent: &AgentConfig) -> impl Iterator<Item = &str> {
     let RemoteConfig { upstream, .. } = &agent.remote;
     let inputs = [&upstream.token, &upstream.api_key, &upstream.password, &upstream.oauth.client_secret];
-    inputs.into_iter().filter_map(|input| input.variable.as_deref())
+    let tools = agent.openai.mcp_servers.iter().map(|server| &server.token);
+    inputs.into_iter().chain(tools).filter_map(|input| input.variable.as_deref())
 }
 
 /// Warnings on credentials that anybody on the way can read.
@@ -241,6 +252,16 @@ pub fn unencrypted(config: &Config) -> Vec<String> {
         if let Some(url) = urls.find(|url| is_readable(url)) {
             warnings
                 .push(format!("agent {} shows its credentials to {url} without encryption; use https://", agent.id));
+        }
+    }
+    for agent in config.all_agents() {
+        for server in agent.openai.mcp_servers.iter().filter(|server| server.shows_secret()) {
+            if let Some(url) = server.url.as_deref().filter(|url| is_readable(url)) {
+                let (id, name) = (&agent.id, &server.name);
+                warnings.push(format!(
+                    "agent {id} shows the credential of its MCP server {name} to {url} without encryption; use https://"
+                ));
+            }
         }
     }
     warnings
@@ -297,8 +318,13 @@ fn useless_without_tls(agent: &Configured<AgentConfig>) -> Vec<Problem> {
         return Vec::new();
     }
     let keys = ["client_certificate", "ca"].into_iter().filter(|key| !agent.is_default(key));
-    let words = format!("has no use: it is for https://, and {} begins with http://", name_of(agent, "url"));
+    let words = format!("has no use: it is for https://, and {} begins with http://", name_of(agent, url_key(agent)));
     keys.map(|key| problem(agent, key, &words)).collect()
+}
+
+/// The setting that says where the server is.
+fn url_key(agent: &Configured<AgentConfig>) -> &'static str {
+    if agent.subject.kind == AgentKind::OpenAi { "base_url" } else { "url" }
 }
 
 fn inputs(remote: &mut RemoteConfig) -> [(&'static str, &mut SecretInput); 4] {

@@ -28,6 +28,7 @@ pub fn check(subject: &Subject, place: usize) -> Vec<Finding> {
         AgentKind::Demo | AgentKind::Conformance => Finding::ok(AREA, format!("{} is built in", agent.id)),
         AgentKind::Program(kind) => program(subject, agent, kind),
         AgentKind::A2a => remote(subject, agent),
+        AgentKind::OpenAi => model_server(subject, agent),
     }]
 }
 
@@ -77,6 +78,27 @@ fn remote(subject: &Subject, agent: &AgentConfig) -> Finding {
             AREA,
             format!("{}: {url} cannot be used: {error}", agent.id),
             format!("see that it runs, and what `sabir card {url}` says"),
+        ),
+        Err(error) => Finding::problem(AREA, format!("{}: {error:#}", agent.id), "correct its [[agent]]"),
+    }
+}
+
+fn model_server(subject: &Subject, agent: &AgentConfig) -> Finding {
+    let url = agent.remote.url.as_deref().unwrap_or_default();
+    if subject.options.offline {
+        return Finding::ok(AREA, format!("{}: {url} was not checked (--offline)", agent.id));
+    }
+    match upstream::probe_models(&agent.remote, &subject.surroundings.machine) {
+        Ok(Ok(401 | 403)) => Finding::problem(
+            AREA,
+            format!("{}: {url} does not accept its credential", agent.id),
+            "correct api_key_env, or the variable that it names",
+        ),
+        Ok(Ok(_)) => Finding::ok(AREA, format!("{}: {url} answers", agent.id)),
+        Ok(Err(error)) => Finding::problem(
+            AREA,
+            format!("{}: {url} cannot be used: {error}", agent.id),
+            "see that the server runs, and correct base_url",
         ),
         Err(error) => Finding::problem(AREA, format!("{}: {error:#}", agent.id), "correct its [[agent]]"),
     }

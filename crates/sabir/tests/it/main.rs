@@ -39,6 +39,7 @@ mod manual;
 mod many_connections;
 mod mcp_command;
 mod metrics;
+mod openai_models;
 mod openapi;
 mod operators;
 mod peers;

@@ -87,8 +87,9 @@ fn the_example_file_is_right_as_it_is_and_with_everything_switched_on() {
 
     let everything = example_with_everything();
     let loaded = load_text(&CliOptions::default(), &[], &everything).unwrap();
-    let [demo, _, remote] = loaded.config.agents.as_slice() else { panic!("three agents") };
+    let [demo, _, remote, model] = loaded.config.agents.as_slice() else { panic!("four agents") };
     assert!(remote.remote.url.is_some());
+    assert_eq!(model.openai.mcp_servers.len(), 2);
     assert_eq!((demo.skills.len(), demo.extensions.len()), (1, 1));
     // The same key in the table of another agent will do.
     let leaf =

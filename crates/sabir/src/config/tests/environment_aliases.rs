@@ -99,7 +99,7 @@ fn an_adapter_of_another_server_may_do_all_without_asking() {
         ),
         (
             &[("AGENT_ADAPTER", "cursr")],
-            "AGENT_ADAPTER is \"cursr\", which is no kind of agent; there are demo, conformance, a2a, claude-code, codex, \
+            "AGENT_ADAPTER is \"cursr\", which is no kind of agent; there are demo, conformance, a2a, openai, claude-code, codex, \
              gemini, opencode, goose, copilot, qwen, vibe, cursor, acp, generic, command; did you mean \"cursor\"?"
                 .to_owned(),
         ),

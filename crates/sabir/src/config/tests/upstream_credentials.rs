@@ -139,7 +139,7 @@ fn what_does_not_go_together_is_refused_by_both_names() {
     let useless = "sabir.toml:5: ca has no use: it is for https://, and url begins with http://";
     assert_eq!(outcome(&CliOptions::default(), &[], plain, ""), useless);
     let demo = "[[agent]]\nid = 'x'\nkind = 'demo'\ntoken = 'a'";
-    let useless = "sabir.toml:4: token is for remote agents (kind a2a); an agent of kind demo has no use for it";
+    let useless = "sabir.toml:4: token is for remote agents (kind a2a) and models behind a server (kind openai); an agent of kind demo has no use for it";
     assert_eq!(outcome(&CliOptions::default(), &[], demo, ""), useless);
 }
 
