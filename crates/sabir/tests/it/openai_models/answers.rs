@@ -236,3 +236,48 @@ fn two_conversations_at_once_do_not_meet() {
         assert_eq!(said, expected);
     }
 }
+
+#[test]
+fn owners_do_not_share_a_history() {
+    // The tokens are `of-alice` and `of-bob`.
+    let callers = "
+[[auth.token]]
+subject = 'alice'
+hash = 'sha256:a835b7c3f35bc86ff7805b9b802ec850ade63343f62181c8a3aff327c6e1bc93'
+
+[[auth.token]]
+subject = 'bob'
+hash = 'sha256:afaf76da0eb764754faab931a4930ad4164c8f764ffaa14d6a28d279d2b7a997'
+";
+    let model = Model::new(vec![says("ok")]);
+    let server = Front::new(&model, callers).serve();
+    for (token, text) in [("of-alice", "hers"), ("of-bob", "his"), ("of-alice", "hers again")] {
+        let params = within("c", message(text));
+        let body = json!({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}).to_string();
+        let bearer = format!("Bearer {token}");
+        let headers = [("A2A-Version", "1.0"), ("Authorization", bearer.as_str())];
+        let reply = server.http().exchange("POST", "/", &headers, body.as_bytes()).unwrap().json();
+        assert_eq!(state(&reply["result"]["task"]), "COMPLETED", "{reply}");
+        let shown = model.asked().last().unwrap().head.clone();
+        assert!(!shown.contains(token), "what callers show is not passed on: {shown}");
+    }
+    let said: Vec<usize> = model.asked().iter().map(|asked| asked.body["messages"].as_array().unwrap().len()).collect();
+    assert_eq!(said, [2, 2, 4]);
+}
+
+#[test]
+fn what_is_no_answer_does_no_harm() {
+    let huge = Reply::Stream(vec![piece(&"x".repeat(9 << 20))]);
+    let odd = vec!["".into(), "{".into(), "[1]".into(), r#"{"choices":{}}"#.into(), piece("fine"), end("stop")];
+    for (reply, expected) in [
+        (Reply::Stream(odd), ("COMPLETED", "fine")),
+        (huge, ("FAILED", "")),
+        (Reply::Stream(vec!["[DONE]".into()]), ("COMPLETED", "")),
+    ] {
+        let model = Model::new(vec![reply]);
+        let server = Front::new(&model, "").serve();
+        let task = send(&server, message("hi"));
+        assert_eq!((state(&task), answer(&task)), expected, "{task}");
+        assert!(reason(&task).len() < 200, "{task}");
+    }
+}
