@@ -13,7 +13,7 @@
 use std::sync::Arc;
 
 use sabir_model::{
-    AgentId, Call, Caller, ContextId, Error, Message, Owner, Purpose, PushCall, Send, Task, TaskId, scope,
+    AgentId, Call, Caller, ContextId, Error, Message, Owner, Purpose, PushCall, QuestionType, Send, Task, TaskId, scope,
 };
 use sabir_store::{Others, TaskRow};
 
@@ -117,13 +117,21 @@ impl Engine {
     }
 
     /// The agents that this caller may know of, sorted by id: those that are listed, and those that it has a right for.
+    /// A program sees those that it may ask.
     pub fn agents_for(&self, caller: &Caller) -> impl Iterator<Item = &Hosted> {
-        self.agents().filter(|hosted| self.is_visible(caller, hosted))
+        let is_above = |hosted: &Hosted| {
+            let delegation = caller.delegation.as_ref();
+            delegation.is_some_and(|delegation| delegation.delegated.chain().any(|each| each.agent == hosted.id))
+        };
+        self.agents().filter(move |hosted| self.is_visible(caller, hosted) && !is_above(hosted))
     }
 
     /// Whether this caller may know of this agent.
     pub fn is_visible(&self, caller: &Caller, hosted: &Hosted) -> bool {
-        hosted.is_listed || caller.may_read(&hosted.id) || self.may_approve_at(caller, &hosted.id)
+        match &caller.delegation {
+            Some(delegation) => delegation.allows(&hosted.id) && caller.may_run(&hosted.id),
+            None => hosted.is_listed || caller.may_read(&hosted.id) || self.may_approve_at(caller, &hosted.id),
+        }
     }
 
     /// Whether the caller may approve anything at this agent.
@@ -253,14 +261,24 @@ fn lacks(action: Action, agent: &AgentId) -> Error {
 ///
 /// `purpose` is what the message would be for, and `approver` the scope without which nobody may answer the open question. A
 /// message of the owner while an approval is pending would be taken for the answer, so it is refused. An approver may only
-/// answer, and must do so recognizably.
+/// answer, and must do so recognizably. A program never gives permission: a person does.
 pub(crate) fn check_message(
     sender: &Caller,
     key: &TopicKey,
     message: &Message,
     purpose: Result<Purpose, Error>,
-    approver: Option<&str>,
+    question: Option<&Message>,
 ) -> Result<Purpose, Error> {
+    let is_for_permission = question.is_some_and(|question| question.question_type() == QuestionType::Permission);
+    if sender.delegation.is_some() && is_for_permission && matches!(purpose, Ok(Purpose::Answer(_))) {
+        return Err(Error::Forbidden(format!(
+            "task {} waits for a permission, which only a person gives, in the console or as a client of this server; \
+             wait for the task",
+            key.task
+        )));
+    }
+    let approver = question.and_then(Message::approver);
+    let approver = approver.as_deref();
     let has_owners_rights = sender.is_admin() || (sender.owner == key.owner && sender.may_run(&key.agent));
     let scope = match (&purpose, approver) {
         (Ok(Purpose::Answer(_)), Some(scope)) => scope,

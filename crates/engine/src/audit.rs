@@ -110,6 +110,11 @@ pub(crate) struct CallAudit {
 }
 
 impl CallAudit {
+    /// Of what the server does by itself.
+    pub(crate) fn of_server(entry: Option<AuditEntry>) -> Self {
+        Self { entry: entry.map(Box::new), is_stored: AtomicBool::new(false) }
+    }
+
     /// The entry for the driver of this task, which stores it with what the call changes.
     pub(crate) fn for_driver(&self, key: &TopicKey) -> Option<Box<AuditEntry>> {
         let mut entry = self.entry.clone()?;
@@ -399,7 +404,7 @@ fn is_refusal_by_rights(refusal: &Error) -> bool {
     matches!(refusal, Error::Forbidden(_) | Error::TaskNotFound(_) | Error::AgentNotFound { .. })
 }
 
-fn shortened(text: String) -> String {
+pub(crate) fn shortened(text: String) -> String {
     match text.char_indices().nth(LONGEST_DETAIL) {
         Some((end, _)) => format!("{}...", &text[..end]),
         None => text,

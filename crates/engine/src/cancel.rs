@@ -34,6 +34,17 @@ impl Engine {
         key: &TopicKey,
         audit: &CallAudit,
     ) -> Result<Arc<Task>, Error> {
+        self.cancel_task_because(caller, key, audit, None).await
+    }
+
+    /// The same for a reason, which the status message tells.
+    pub(crate) async fn cancel_task_because(
+        &self,
+        caller: &Caller,
+        key: &TopicKey,
+        audit: &CallAudit,
+        reason: Option<String>,
+    ) -> Result<Arc<Task>, Error> {
         // A cancel does not need the agent, which may no longer be configured.
         let registered = self.registered_agent(Some(&key.agent)).or_else(|| self.registered_agent(None)).cloned();
         let registered = registered.ok_or_else(|| self.agent_not_found(caller, Some(&key.agent)))?;
@@ -50,7 +61,7 @@ impl Engine {
             }
             if let (Loaded::Elsewhere, Some(membership), Some(no)) = (loaded, &self.core.membership, lease.no()) {
                 let audit_entry = audit.for_driver(key);
-                match membership.forward_cancel(no, key, audit_entry).await {
+                match membership.forward_cancel(no, key, audit_entry, reason.clone()).await {
                     Ok(Forwarding::Done) => {
                         self.load(&lease).await?;
                         break Ok(lease.task());
@@ -70,7 +81,7 @@ impl Engine {
             let audit_entry = audit.for_driver(key);
             match lease.claim() {
                 Err(driver) => {
-                    if driver.send(Control::Cancel { done, audit: audit_entry }).is_err() {
+                    if driver.send(Control::Cancel { done, audit: audit_entry, reason: reason.clone() }).is_err() {
                         tokio::task::yield_now().await;
                         continue;
                     }
@@ -81,8 +92,9 @@ impl Engine {
                         break Err(Error::NotCancelable(key.task.clone()));
                     }
                     let keep = self.core.feed.open(key.clone());
+                    let reason = reason.clone();
                     let (start, scheduled, send_guards, done) =
-                        (DriverStart::Cancel { inbox, audit: audit_entry }, None, Vec::new(), Some(done));
+                        (DriverStart::Cancel { inbox, audit: audit_entry, reason }, None, Vec::new(), Some(done));
                     let executor = Executor::unrouted(&registered);
                     drive::start(
                         &self.core,

@@ -28,7 +28,7 @@ impl Engine {
         loop {
             send_guards.clear();
             if let Some(key) = &send.idempotency {
-                match in_flight.by_key(owner, agent, key, message) {
+                match in_flight.by_key(caller, agent, key, message) {
                     Registration::First(guard) => send_guards.push(Arc::new(guard)),
                     Registration::Duplicate(first) => match self.await_first(caller, &first).await? {
                         Some(sent) => return Ok(Some(sent)),
@@ -49,7 +49,7 @@ impl Engine {
                     return Ok(Some(SendResult { lease, effect: SendEffect::Duplicate }));
                 }
             }
-            match in_flight.by_message(owner, agent, message) {
+            match in_flight.by_message(caller, agent, message) {
                 Registration::First(guard) => send_guards.push(Arc::new(guard)),
                 Registration::Duplicate(first) => match self.await_first(caller, &first).await? {
                     Some(sent) => return Ok(Some(sent)),

@@ -13,7 +13,7 @@ use crate::drive::{self, Assignment, Control, DriverOwnership, DriverStart, Mess
 use crate::engine::{Engine, RegisteredAgent};
 use crate::executor::RunRequest;
 use crate::in_flight::InFlightGuard;
-use crate::schedule::Scheduled;
+use crate::schedule::{Scheduled, SlotUse};
 use crate::send::send_digest;
 use crate::send_result::{SendEffect, SendResult};
 use crate::subscribe::cursor_beyond_log;
@@ -152,7 +152,8 @@ impl Engine {
                     let checked = lease.with_task(|task| {
                         check_named_question(task, &message)?;
                         let purpose = task.open_question().map_or(Purpose::NextTurn, |id| Purpose::Answer(id.event));
-                        check_message(sender.caller, &key, &message, Ok(purpose), task.approver().as_deref())
+                        let question = task.status.message.as_deref().filter(|_| task.status.state.is_waiting());
+                        check_message(sender.caller, &key, &message, Ok(purpose), question)
                     });
                     if let Some(Err(refusal)) = checked {
                         lease.release(None);
@@ -166,7 +167,10 @@ impl Engine {
                     let scheduled = match &leave {
                         Some(_) => None,
                         None => {
-                            let run = RunRequest { addressed: registered, executor: &executor, owner, context, task };
+                            let slot_use =
+                                lease.with_task(|task| SlotUse::of(task.delegated())).unwrap_or(SlotUse::Counted);
+                            let executor = &executor;
+                            let run = RunRequest { addressed: registered, executor, owner, context, task, slot_use };
                             Some(self.enter(run))
                         }
                     };
@@ -188,7 +192,7 @@ impl Engine {
                     let start = DriverStart::Deliver {
                         message: message.clone(),
                         key: sender.key(&key, send),
-                        send_digest: self.core.membership.as_ref().map(|_| send_digest(&message)),
+                        send_digest: self.core.membership.as_ref().map(|_| send_digest(sender.caller, &message)),
                         inbox,
                         audit: audit_entry,
                     };

@@ -11,6 +11,7 @@ use uuid::{NoContext, Uuid};
 
 use crate::audit::{Audit, AuditKeep, CallAudit};
 use crate::cluster::{LeaseObserver, Membership};
+use crate::delegation::Grants;
 use crate::feed::Feed;
 use crate::health::StoreCheck;
 use crate::in_flight::InFlightSends;
@@ -24,7 +25,7 @@ use crate::shared_reads::SharedReads;
 use crate::task_lookup::EndSignals;
 use crate::topic_cache::TopicCache;
 use crate::working_folders::WorkingFolders;
-use crate::{Answer, CallerLimits, Clock, Hosted, Streaming, SystemClock};
+use crate::{Answer, CallerLimits, Clock, DelegationLimits, Hosted, Streaming, SystemClock};
 
 /// A handle of the engine. It is cheap to clone, and all clones are the same engine.
 #[derive(Clone)]
@@ -70,6 +71,8 @@ pub(crate) struct Core {
     /// The scopes that the approvers of agents name, each once.
     pub(crate) approvers: Vec<Arc<str>>,
     pub(crate) recorded_looks: RecordedLooks,
+    /// What programs may do in the name of their tasks.
+    pub(crate) grants: Arc<Grants>,
 }
 
 /// An agent of this server, with its number in the schedule.
@@ -115,6 +118,8 @@ pub struct EngineSettings {
     pub retention: RetentionPolicy,
     /// What one caller may have.
     pub limits: CallerLimits,
+    /// How far programs may delegate.
+    pub delegation: DelegationLimits,
 }
 
 /// What recovery does with a task that was running when the server died or stopped.
@@ -284,6 +289,7 @@ impl Builder {
             run_observer: self.run_observer,
             approvers,
             recorded_looks: RecordedLooks::default(),
+            grants: Arc::default(),
         };
         let engine = Engine { core: Arc::new(core) };
         match engine.core.membership {
@@ -291,6 +297,7 @@ impl Builder {
             // Tasks that nobody drives are taken up one by one, as those of other nodes.
             Some(_) => engine.join_cluster(),
         }
+        engine.watch_parents_of_waiting();
         engine.follow_cards();
         engine.keep_sweeping();
         Ok(engine)
@@ -309,6 +316,7 @@ impl Engine {
     }
 
     async fn execute(&self, caller: &Caller, call: Call, audit: &mut CallAudit) -> Result<Answer, Error> {
+        self.check_delegation(caller, &call)?;
         self.check_access(caller, &call)?;
         match call {
             Call::Send(send) => {

@@ -11,7 +11,7 @@ use sabir_store::{StoreError, TaskRow};
 use crate::Route;
 use crate::engine::{Engine, RegisteredAgent};
 use crate::feed::Lease;
-use crate::schedule::{ContextKey, Scheduled, SlotRequest};
+use crate::schedule::{ContextKey, Scheduled, SlotRequest, SlotUse};
 
 #[derive(Clone)]
 pub(crate) struct Executor {
@@ -34,12 +34,13 @@ pub(crate) struct RunRequest<'a> {
     pub(crate) owner: &'a sabir_model::Owner,
     pub(crate) context: sabir_model::ContextId,
     pub(crate) task: &'a TaskId,
+    pub(crate) slot_use: SlotUse,
 }
 
 impl RunRequest<'_> {
     fn into_slot_request(self) -> SlotRequest {
         let context = ContextKey { agent: self.addressed.number, owner: self.owner.clone(), context: self.context };
-        SlotRequest { context, task: self.task.clone(), executor: self.executor.agent.number }
+        SlotRequest { context, task: self.task.clone(), executor: self.executor.agent.number, slot_use: self.slot_use }
     }
 }
 

@@ -7,7 +7,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use sabir_model::{AgentId, ContextId, IdempotencyKey, Message, MessageId, Owner, TaskId};
+use sabir_model::{AgentId, Ancestor, Caller, ContextId, IdempotencyKey, Message, MessageId, Owner, TaskId};
 
 use crate::sharded::{Sharded, lock};
 use crate::topic::TopicKey;
@@ -21,6 +21,8 @@ pub(crate) struct InFlightSends {
 pub(crate) struct SendKey {
     owner: Owner,
     agent: AgentId,
+    /// The task whose program sends; `None`: a caller does. A program joins only what was sent for the same task.
+    parent: Option<Ancestor>,
     name: SendName,
 }
 
@@ -61,18 +63,21 @@ impl InFlightSends {
 
     pub(crate) fn by_key(
         self: &Arc<Self>,
-        owner: &Owner,
+        sender: &Caller,
         agent: &AgentId,
         key: &IdempotencyKey,
         message: &Arc<Message>,
     ) -> Registration {
-        let name = SendName::Key(key.clone());
-        self.register(SendKey { owner: owner.clone(), agent: agent.clone(), name }, message)
+        self.register(SendKey::new(sender, agent, SendName::Key(key.clone())), message)
     }
 
-    pub(crate) fn by_message(self: &Arc<Self>, owner: &Owner, agent: &AgentId, message: &Arc<Message>) -> Registration {
-        let name = SendName::Message(message.id.clone());
-        self.register(SendKey { owner: owner.clone(), agent: agent.clone(), name }, message)
+    pub(crate) fn by_message(
+        self: &Arc<Self>,
+        sender: &Caller,
+        agent: &AgentId,
+        message: &Arc<Message>,
+    ) -> Registration {
+        self.register(SendKey::new(sender, agent, SendName::Message(message.id.clone())), message)
     }
 
     fn register(self: &Arc<Self>, key: SendKey, message: &Arc<Message>) -> Registration {
@@ -91,6 +96,13 @@ impl InFlightSends {
         });
         sends.push(send.clone());
         Registration::First(InFlightGuard { in_flight: self.clone(), key, send })
+    }
+}
+
+impl SendKey {
+    fn new(sender: &Caller, agent: &AgentId, name: SendName) -> Self {
+        let parent = sender.delegation.as_ref().map(|delegation| delegation.delegated.parent.clone());
+        Self { owner: sender.owner.clone(), agent: agent.clone(), parent, name }
     }
 }
 

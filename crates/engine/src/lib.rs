@@ -51,6 +51,8 @@ mod send_result;
 
 mod cluster;
 
+mod delegation;
+
 mod cancel;
 mod operators;
 mod read;
@@ -68,6 +70,7 @@ pub use assign::Assigned;
 pub use audit::AuditKeep;
 pub use clock::{Clock, SystemClock};
 pub use cluster::LeaseObserver;
+pub use delegation::{CREDENTIAL_PREFIX, DelegationLimits, Grant, LentGrant, ProgramCredential};
 pub use engine::{Builder, Engine, EngineSettings, Recovery, RetentionPolicy};
 pub use health::Health;
 pub use limits::CallerLimits;

@@ -7,6 +7,7 @@ use sabir_store::{Query, TaskNo, TaskRow};
 
 use crate::Answer;
 use crate::access::{Action, TaskRights, may_approve};
+use crate::delegation::may_see;
 use crate::engine::Engine;
 use crate::feed::Lease;
 use crate::topic::TopicKey;
@@ -45,6 +46,8 @@ impl Engine {
         let SeenTask { task, rights } = self.task(caller, get.agent.as_ref(), &get.task).await?;
         if get.earlier == Wanted::Yes {
             let earlier = match rights {
+                // The others are not the program's.
+                TaskRights::Owner if caller.delegation.is_some() => Vec::new(),
                 TaskRights::Owner => self.earlier(&task).await?,
                 TaskRights::Approver => Vec::new(),
             };
@@ -98,6 +101,7 @@ impl Engine {
     pub(crate) async fn task(&self, caller: &Caller, agent: Option<&AgentId>, id: &TaskId) -> Result<SeenTask, Error> {
         if let Some(task) = self.own_task(caller, agent, id).await?
             && caller.may_read(&task.agent)
+            && may_see(caller, &task)
         {
             return Ok(SeenTask { task, rights: TaskRights::Owner });
         }
@@ -200,6 +204,9 @@ impl Engine {
             }
         }
         let Some(found) = found else { return Ok(None) };
+        if caller.delegation.is_some() && !self.is_delegated_by(caller, &found).await? {
+            return Ok(None);
+        }
         let rights = match self.rights_on_own(caller, action, found.agent()) {
             None => return Ok(None),
             Some(Err(refusal)) => return Ok(Some(Err(refusal))),
@@ -214,6 +221,14 @@ impl Engine {
                 let key = TopicKey { owner: row.owner, agent: row.agent, task: row.task };
                 Some(Ok(Located { key, context: row.context, state: row.state, rights }))
             }
+        })
+    }
+
+    /// Whether the caller is the program that has delegated the task.
+    async fn is_delegated_by(&self, caller: &Caller, found: &TaskLocation) -> Result<bool, Error> {
+        Ok(match found {
+            TaskLocation::InMemory(lease) => lease.with_task(|task| may_see(caller, task)) == Some(true),
+            TaskLocation::Stored(row) => self.core.store.load(row.no).await?.is_some_and(|task| may_see(caller, &task)),
         })
     }
 

@@ -15,6 +15,7 @@ use crate::drive::{self, Assignment, Control, DriverOwnership, DriverStart, QUES
 use crate::engine::{Engine, Recovery};
 use crate::executor::RunRequest;
 use crate::feed::Lease;
+use crate::schedule::SlotUse;
 use crate::topic::TopicKey;
 use crate::turn::Outcome;
 use crate::{InterruptedRun, Survives};
@@ -280,6 +281,7 @@ impl Engine {
             start => start,
         };
         lease.expect_more();
+        self.watch_parent_of(&lease);
         // If the agent is no longer configured, the task only ends, and any agent will do.
         let registered = match self.registered_agent(Some(&lease.key.agent)).or_else(|| self.registered_agent(None)) {
             Some(registered) => registered,
@@ -300,6 +302,7 @@ impl Engine {
                     owner,
                     context,
                     task,
+                    slot_use: lease.with_task(|task| SlotUse::of(task.delegated())).unwrap_or(SlotUse::Counted),
                 }))
             }
         };

@@ -19,7 +19,9 @@ pub(crate) fn request_context(
 ) -> Option<Arc<RequestContext>> {
     let mut context = RequestContext::default();
     // Without scopes there is no more to say of the caller than that the task is its own.
-    context.caller = Some(caller.clone()).filter(|caller| caller.scopes.is_some() || caller.owner != *owner);
+    context.caller =
+        Some(caller.clone().without_delegation()).filter(|caller| caller.scopes.is_some() || caller.owner != *owner);
+    context.delegated = caller.delegation.as_ref().map(|delegation| delegation.delegated.clone());
     let is_named = |uri: &String| send.extensions.contains(uri) || message.extensions.contains(uri);
     context.extensions =
         about.extensions.iter().map(|extension| &extension.uri).filter(|uri| is_named(uri)).cloned().collect();

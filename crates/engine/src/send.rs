@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use crate::access::{Action, TaskRights};
 use crate::audit::CallAudit;
 use crate::cluster::Loaded;
+use crate::delegation::ChildPlace;
 use crate::deliver::{Delivered, Sender};
 use crate::drive::{self, Assignment, DriverOwnership, DriverStart, NotDone};
 use crate::engine::{Engine, RegisteredAgent, new_id};
@@ -23,7 +24,7 @@ use crate::media::check_media_types;
 use crate::push::InlineWebhook;
 use crate::read::Located;
 use crate::request::request_context;
-use crate::schedule::Scheduled;
+use crate::schedule::{Scheduled, SlotUse};
 use crate::send_result::{SendEffect, SendResult};
 use crate::topic::TopicKey;
 use crate::wait_reason::WaitReason;
@@ -162,9 +163,13 @@ impl Engine {
             context: send.message.context.clone(),
             ..Message::new(None, send.message.role, Vec::new())
         };
+        let delegation = caller.delegation.as_deref();
+        if let Some(delegation) = delegation {
+            self.restrict_send(delegation, &mut send)?;
+        }
         let message = std::mem::replace(&mut send.message, bare);
         let mut message = Arc::new(message.or_with_id(|| new_id(MessageId::parse)));
-        let send_digest = self.core.membership.as_ref().map(|_| send_digest(&message));
+        let send_digest = self.core.membership.as_ref().map(|_| send_digest(caller, &message));
         let mut left_for = None;
         loop {
             let addressed = self.addressed(caller, &send).await?;
@@ -228,16 +233,23 @@ impl Engine {
             {
                 return Ok(Answer::Message(Box::new(reply(parts, context))));
             }
-            if let Some(parent) = plan.parent
-                && !message.references.contains(&parent)
-            {
-                Arc::make_mut(&mut message).references.push(parent);
+            let delegating_task = delegation.map(|delegation| delegation.delegated.parent.task.clone());
+            for parent in plan.parent.into_iter().chain(delegating_task) {
+                if !message.references.contains(&parent) {
+                    Arc::make_mut(&mut message).references.push(parent);
+                }
             }
+            let mut child_place = match delegation {
+                Some(delegation) => Some(self.check_child(delegation, &registered.hosted.id, &executor, &context)?),
+                None => None,
+            };
             let agents = TaskAgents { addressed: &registered, executor };
             let sender = Sender { caller, is_approver: false, audit };
             let ids = TaskIds { task: plan.task, context, webhook, left_for: left_for.take(), send_digest };
             match self.create(sender, agents, &send, &message, ids, send_guards).await? {
                 CreateResult::Created(sent) => {
+                    child_place.iter_mut().for_each(ChildPlace::keep);
+                    self.watch_parent_of(&sent.lease);
                     drop(message);
                     return sent.answer(self, &send).await;
                 }
@@ -384,8 +396,9 @@ impl Engine {
             lease.expect_more();
         }
         let owner = &caller.owner;
+        let slot_use = SlotUse::of(message.request.as_ref().and_then(|request| request.delegated.as_ref()));
         let context_of_run = context.clone();
-        let run = RunRequest { addressed, executor: &executor, owner, context: context_of_run, task: &task };
+        let run = RunRequest { addressed, executor: &executor, owner, context: context_of_run, task: &task, slot_use };
         let scheduled = left_for.is_none().then(|| self.enter(run));
         let wait_reason = match (&scheduled, &left_for) {
             (Some(Scheduled::QueueFull), _) => {
@@ -466,13 +479,16 @@ impl Engine {
 
 /// Identifies a message among those in flight: equal messages of one sender have the same. It need not be stronger than that,
 /// since a sender can only harm itself.
-pub(crate) fn send_digest(message: &Message) -> [u8; 16] {
+pub(crate) fn send_digest(sender: &Caller, message: &Message) -> [u8; 16] {
     let parts = serde_json::to_string(&message.parts).unwrap_or_default();
     let half = |salt: u8| {
         let mut hasher = DefaultHasher::new();
         // A message that names a task may name its context too, or leave that out.
         let context = message.context.as_ref().filter(|_| message.task.is_none());
         (salt, &message.id, &message.task, context, &parts).hash(&mut hasher);
+        if let Some(delegation) = &sender.delegation {
+            delegation.delegated.parent.hash(&mut hasher);
+        }
         hasher.finish().to_be_bytes()
     };
     let mut digest = [0; 16];

@@ -14,6 +14,7 @@ use sabir_store::{Store, TaskNo};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 
+use crate::delegation::Grants;
 use crate::log_entry::{artifact_weight, parts_weight};
 use crate::read::{CONVERSATION, CONVERSATION_BYTES};
 use crate::turn_signals::{TurnHold, TurnSignals};
@@ -46,6 +47,7 @@ pub struct Turn {
     pub(crate) updates: UpdateSender,
     pub(crate) signals: Arc<WatchCell<TurnSignals>>,
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) grants: Arc<Grants>,
 }
 
 /// Why an agent must stop.

@@ -8,7 +8,12 @@
 //!
 //! A parked run releases its folder but keeps its place in the order: when it is answered, it goes before all runs that
 //! have not had the folder yet, because its work is half done. This starves nobody, since each return needs a release
-//! before it. The folder is the second of three things that a run acquires; `schedule` explains the order.
+//! before it.
+//!
+//! A delegated task works in the folder of the tasks that it comes from: they wait for it, so it does not wait for them, nor
+//! for runs that wait for them. Delegated tasks that work under the same holder take turns among themselves.
+//!
+//! The folder is the second of three things that a run acquires; `schedule` explains the order.
 
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -16,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
-use sabir_model::{Owner, TaskId};
+use sabir_model::{AgentId, Ancestor, Delegated, Owner, TaskId};
 use tokio::sync::oneshot;
 
 use crate::sharded::lock;
@@ -27,7 +32,10 @@ use crate::wait_reason::{WaitReason, WaitReasonCell};
 pub(crate) struct FolderUser {
     pub(crate) path: PathBuf,
     pub(crate) owner: Owner,
+    pub(crate) agent: AgentId,
     pub(crate) task: TaskId,
+    /// Which tasks its own comes from, if it is delegated.
+    pub(crate) delegated: Option<Arc<Delegated>>,
 }
 
 /// The place of a run in the order of all runs that need a folder.
@@ -137,6 +145,22 @@ impl WorkingFolders {
     }
 }
 
+impl FolderUser {
+    /// Whether they cannot work at the same time.
+    fn conflicts_with(&self, other: &FolderUser) -> bool {
+        overlap(&self.path, &other.path) && !self.comes_from(other)
+    }
+
+    /// Whether the other one has delegated this task, directly or not, and waits for it.
+    fn comes_from(&self, other: &FolderUser) -> bool {
+        self.delegated.as_ref().is_some_and(|delegated| delegated.chain().any(|each| other.is(each, &self.owner)))
+    }
+
+    fn is(&self, ancestor: &Ancestor, owner: &Owner) -> bool {
+        self.task == ancestor.task && self.agent == ancestor.agent && self.owner == *owner
+    }
+}
+
 impl FolderLane {
     fn is_of(&self, user: &FolderUser) -> bool {
         self.owner == user.owner && self.path == user.path
@@ -150,10 +174,11 @@ impl FolderState {
         let mut still_waiting: Vec<FolderWaiter> = Vec::new();
         self.sort();
         // Most runs wait for the same few folders, so each comparison is with few paths.
-        let mut wanted: Vec<PathBuf> = Vec::new();
+        let mut wanted: Vec<(Option<u64>, PathBuf)> = Vec::new();
         for waiter in std::mem::take(&mut self.waiting) {
-            let holder = self.held.iter().find(|(_, held)| overlap(&held.path, &waiter.user.path));
-            let is_first = !wanted.iter().any(|path| overlap(path, &waiter.user.path));
+            let under = self.holder_above(&waiter.user);
+            let holder = self.held.iter().find(|(_, held)| waiter.user.conflicts_with(held));
+            let is_first = !wanted.iter().any(|(other, path)| *other == under && overlap(path, &waiter.user.path));
             match holder {
                 None if is_first => {
                     self.held.push((waiter.number, waiter.user));
@@ -164,8 +189,8 @@ impl FolderState {
                 Some((_, holder)) if is_first => waiter.reason.set(wait_reason(holder, &waiter.user)),
                 _ => {}
             }
-            if !wanted.contains(&waiter.user.path) {
-                wanted.push(waiter.user.path.clone());
+            if !wanted.iter().any(|(other, path)| *other == under && *path == waiter.user.path) {
+                wanted.push((under, waiter.user.path.clone()));
             }
             still_waiting.push(waiter);
         }
@@ -212,10 +237,25 @@ impl FolderState {
     /// for all that wait.
     fn obstacle(&self, newcomer: &FolderUser, order: Option<FolderOrder>) -> Option<WaitReason> {
         let held = self.held.iter().map(|(_, user)| user);
-        let is_earlier = |waiter: &&FolderWaiter| order.is_none_or(|order| waiter.is_returning && waiter.order < order);
+        let under = self.holder_above(newcomer);
+        let is_earlier = |waiter: &&FolderWaiter| {
+            order.is_none_or(|order| waiter.is_returning && waiter.order < order)
+                && self.holder_above(&waiter.user) == under
+        };
         let earlier = self.waiting.iter().filter(is_earlier);
         let mut all = held.chain(earlier.map(|waiter| &waiter.user));
-        all.find(|other| overlap(&other.path, &newcomer.path)).map(|other| wait_reason(other, newcomer))
+        all.find(|other| newcomer.conflicts_with(other)).map(|other| wait_reason(other, newcomer))
+    }
+
+    /// The nearest of the tasks that this one comes from which holds the folder now.
+    fn holder_above(&self, user: &FolderUser) -> Option<u64> {
+        let delegated = user.delegated.as_ref()?;
+        let mut nearest_first = delegated.chain().collect::<Vec<_>>().into_iter().rev();
+        nearest_first.find_map(|ancestor| {
+            let holds =
+                |(_, held): &&(u64, FolderUser)| held.is(ancestor, &user.owner) && overlap(&held.path, &user.path);
+            self.held.iter().find(holds).map(|(number, _)| *number)
+        })
     }
 }
 
@@ -258,7 +298,64 @@ mod tests {
     use super::*;
 
     fn user(task: &str, path: &str) -> FolderUser {
-        FolderUser { path: path.into(), owner: Owner::anonymous(), task: TaskId::parse(task).unwrap() }
+        FolderUser {
+            path: path.into(),
+            owner: Owner::anonymous(),
+            agent: AgentId::parse("coder").unwrap(),
+            task: TaskId::parse(task).unwrap(),
+            delegated: None,
+        }
+    }
+
+    /// A task that comes from these, the parent last.
+    fn child(task: &str, path: &str, chain: &[&str]) -> FolderUser {
+        let ancestor = |task: &&str| Ancestor {
+            agent: AgentId::parse("coder").unwrap(),
+            task: TaskId::parse(*task).unwrap(),
+            context: sabir_model::ContextId::parse("c").unwrap(),
+        };
+        let mut earlier: Vec<Ancestor> = chain.iter().map(ancestor).collect();
+        let parent = earlier.pop().unwrap();
+        FolderUser { delegated: Some(Arc::new(Delegated { parent, earlier })), ..user(task, path) }
+    }
+
+    #[test]
+    fn a_delegated_task_works_in_the_folder_of_those_that_wait_for_it() {
+        let folders = Arc::new(WorkingFolders::default());
+        let parent = folders.enter(user("p", "/a"), None);
+        let mut stranger = folders.enter(user("s", "/a"), None);
+        assert!(!started(&mut stranger));
+        let mut first = folders.enter(child("c1", "/a", &["p"]), None);
+        assert!(started(&mut first), "it waits neither for its parent nor for who waits for that");
+        let mut second = folders.enter(child("c2", "/a/b", &["p"]), None);
+        assert!(!started(&mut second), "siblings take turns");
+        let mut grandchild = folders.enter(child("g", "/a", &["p", "c1"]), None);
+        assert!(started(&mut grandchild), "both that it comes from wait for it");
+        drop(grandchild);
+        drop(first);
+        assert!(started(&mut second) && !started(&mut stranger));
+        drop(parent);
+        assert!(!started(&mut stranger), "the child goes on after its parent");
+        drop(second);
+        assert!(started(&mut stranger));
+    }
+
+    #[test]
+    fn a_child_whose_parent_has_no_folder_waits_like_everybody() {
+        let folders = Arc::new(WorkingFolders::default());
+        let other = folders.enter(user("s", "/a"), None);
+        let mut waiting = folders.enter(user("t", "/a"), None);
+        let mut orphan = folders.enter(child("c", "/a", &["p"]), None);
+        assert!(!started(&mut waiting) && !started(&mut orphan));
+        drop(other);
+        assert!(started(&mut waiting) && !started(&mut orphan));
+        drop(waiting);
+        assert!(started(&mut orphan));
+        // The id alone does not make a parent: another owner may have the same.
+        let held = folders.enter(FolderUser { owner: Owner::new("org", "bob"), ..user("p", "/b") }, None);
+        let mut child_of_same_id = folders.enter(child("d", "/b", &["p"]), None);
+        assert!(!started(&mut child_of_same_id));
+        drop(held);
     }
 
     fn started(scheduled: &mut ScheduledFolder) -> bool {

@@ -19,10 +19,11 @@ mod time;
 #[warn(missing_docs)]
 mod artifact;
 #[warn(missing_docs)]
+mod delegation;
+#[warn(missing_docs)]
 mod message;
 mod owner;
 mod push;
-#[warn(missing_docs)]
 mod request;
 #[warn(missing_docs)]
 mod task;
@@ -54,6 +55,7 @@ pub use card::{
     Signature, Skill,
 };
 pub use cursor::Cursor;
+pub use delegation::{Ancestor, Delegated, Delegation};
 pub use error::{BoxError, Error, Violation};
 pub use event::{Chunk, Created, Event, Recorded, Seq, StatusChange, Usage};
 pub use extension::{

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::AgentId;
+use crate::{AgentId, Delegation};
 
 /// An organisation and somebody in it. The subject is qualified by who vouches for it (`token:alice` is not
 /// `https://idp.example/#alice`).
@@ -103,6 +103,9 @@ pub struct Caller {
     /// Where the request came from. It is not stored.
     #[serde(skip)]
     pub peer: Option<IpAddr>,
+    /// The caller is a program that works on a task of the owner, and may do no more than this. `None`: it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delegation: Option<Arc<Delegation>>,
 }
 
 impl Caller {
@@ -125,6 +128,12 @@ impl Caller {
     /// The same, calling from this address.
     pub fn from_peer(mut self, peer: Option<IpAddr>) -> Self {
         self.peer = peer;
+        self
+    }
+
+    /// The same person, if it were no program that calls in its name.
+    pub fn without_delegation(mut self) -> Self {
+        self.delegation = None;
         self
     }
 
@@ -193,7 +202,7 @@ impl Caller {
 
 impl From<Owner> for Caller {
     fn from(owner: Owner) -> Self {
-        Self { owner, scopes: None, peer: None }
+        Self { owner, scopes: None, peer: None, delegation: None }
     }
 }
 

@@ -4,10 +4,11 @@
 //! spells it.
 
 use std::num::{NonZeroU64, NonZeroU128};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Caller;
+use crate::{Caller, Delegated};
 
 /// What an agent can ask of the request that brought a message.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -25,6 +26,9 @@ pub struct RequestContext {
     /// The trace that the request belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceContext>,
+    /// Which tasks it comes from. `None`: no program has sent it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delegated: Option<Arc<Delegated>>,
 }
 
 impl RequestContext {
@@ -41,7 +45,8 @@ impl RequestContext {
             .map_or(0, |caller| caller.owner.as_key().len() + texts(caller.scopes.as_deref().unwrap_or_default()));
         let trace =
             self.trace.as_ref().map_or(0, |trace| trace.parent.len() + trace.state.as_deref().map_or(0, str::len));
-        caller + texts(&self.extensions) + texts(&self.accepted_output) + trace
+        let delegated = self.delegated.as_ref().map_or(0, |delegated| delegated.weight());
+        caller + texts(&self.extensions) + texts(&self.accepted_output) + trace + delegated
     }
 }
 
@@ -148,6 +153,13 @@ mod tests {
             assert_eq!(trace.as_ref().map(TraceContext::traceparent), expected.then_some(parent.trim()), "{parent}");
             assert!(trace.is_none_or(|trace| trace.trace_id() == TRACE));
         }
+    }
+
+    #[test]
+    fn a_request_that_was_stored_before_delegation_reads_as_before() {
+        let stored = r#"{"extensions":["a"]}"#;
+        let request: RequestContext = serde_json::from_str(stored).unwrap();
+        assert_eq!((request.delegated.as_ref(), serde_json::to_string(&request).unwrap()), (None, stored.to_owned()));
     }
 
     #[test]

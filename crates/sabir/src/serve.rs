@@ -13,7 +13,7 @@ use anyhow::{Context, anyhow};
 use futures_util::future::BoxFuture;
 use sabir_agents::process;
 use sabir_agents::program::{Host, keep_tidy};
-use sabir_engine::{Builder, CallerLimits, Engine, EngineSettings, LeaseObserver};
+use sabir_engine::{Builder, CallerLimits, DelegationLimits, Engine, EngineSettings, LeaseObserver};
 use sabir_outbound::EgressPolicy;
 use sabir_outbound::jose::CardKey;
 use sabir_outbound::webhooks::{DispatcherSettings, SealKey, Signer, SigningKey};
@@ -466,6 +466,7 @@ fn engine_settings(config: &Config) -> EngineSettings {
         limits: CallerLimits::default()
             .open_streams(config.limits.open_streams)
             .stored_bytes(config.limits.stored_bytes.map(|bytes| bytes as u64)),
+        delegation: DelegationLimits::default(),
     }
 }
 

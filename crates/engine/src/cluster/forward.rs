@@ -49,8 +49,17 @@ struct Envelope {
 
 #[derive(Serialize, Deserialize)]
 enum Call {
-    Message { sender: Caller, message: Box<Message>, key: Option<IdempotencyKey>, audit: Option<Box<AuditEntry>> },
-    Cancel { audit: Option<Box<AuditEntry>> },
+    Message {
+        sender: Caller,
+        message: Box<Message>,
+        key: Option<IdempotencyKey>,
+        audit: Option<Box<AuditEntry>>,
+    },
+    Cancel {
+        audit: Option<Box<AuditEntry>>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
 }
 
 /// What the owner writes into the row, unless an append removes it.
@@ -164,8 +173,9 @@ impl Membership {
         no: TaskNo,
         key: &TopicKey,
         audit: Option<Box<AuditEntry>>,
+        reason: Option<String>,
     ) -> Result<Forwarding, Error> {
-        self.forward(no, key, Call::Cancel { audit }, &[]).await
+        self.forward(no, key, Call::Cancel { audit, reason }, &[]).await
     }
 
     async fn forward(
@@ -294,7 +304,7 @@ impl Engine {
         let (done, finished) = oneshot::channel();
         let is_cancel = matches!(call, Call::Cancel { .. });
         let control = match call {
-            Call::Cancel { audit } => Control::Cancel { done, audit },
+            Call::Cancel { audit, reason } => Control::Cancel { done, audit, reason },
             Call::Message { sender, message, key: sent_key, audit } => {
                 let message = Arc::from(message);
                 let own =
@@ -351,13 +361,13 @@ impl Engine {
             let mut guards = Vec::new();
             let mut duplicate = None;
             if let Some(sent_key) = sent_key {
-                match in_flight.by_key(&sender.owner, &key.agent, sent_key, message) {
+                match in_flight.by_key(sender, &key.agent, sent_key, message) {
                     Registration::First(guard) => guards.push(Arc::new(guard)),
                     Registration::Duplicate(first) => duplicate = Some(first),
                 }
             }
             if duplicate.is_none() {
-                match in_flight.by_message(&sender.owner, &key.agent, message) {
+                match in_flight.by_message(sender, &key.agent, message) {
                     Registration::First(guard) => guards.push(Arc::new(guard)),
                     Registration::Duplicate(first) => duplicate = Some(first),
                 }

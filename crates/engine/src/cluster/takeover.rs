@@ -13,6 +13,7 @@ use crate::drive::{DriverOwnership, failure};
 use crate::engine::Engine;
 use crate::recover::{Plan, causes};
 use crate::sharded::lock;
+use crate::topic::TopicKey;
 
 /// How many tasks are taken at a time, so that several nodes share the work.
 const SLICE: usize = 36;
@@ -142,6 +143,12 @@ impl Engine {
             ))),
             None => self.plan(&unfinished, lost_node.as_deref()).await?,
         };
+        let row = &unfinished.row;
+        let waiting = matches!(plan, Plan::KeepWaiting).then(|| TopicKey {
+            owner: row.owner.clone(),
+            agent: row.agent.clone(),
+            task: row.task.clone(),
+        });
         match self.recovery_of(plan, unfinished).await? {
             Some((key, start)) => {
                 let ownership = DriverOwnership { epoch: Some(epoch), leave: None, sends };
@@ -149,7 +156,14 @@ impl Engine {
                     return Ok(TakenUp::HasDriver);
                 }
             }
-            None => self.give_back(no, epoch, AfterAppend::Rest).await,
+            None => {
+                self.give_back(no, epoch, AfterAppend::Rest).await;
+                if let Some(waiting) = waiting {
+                    let lease = self.core.feed.open(waiting);
+                    self.load(&lease).await?;
+                    self.watch_parent_of(&lease);
+                }
+            }
         }
         // What was forwarded to the last owner is ours now.
         self.accept_forwarded();

@@ -4,6 +4,7 @@
 //! again when it is answered.
 
 use std::future::poll_fn;
+use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -15,6 +16,7 @@ use super::active_turn::PreparedTurn;
 use super::start::{FirstMessage, TurnMessage};
 use super::{Driver, InboxRow};
 use crate::schedule::{Queued, Reacquired, Scheduled};
+use crate::topic::TopicKey;
 use crate::wait_reason::WaitReason;
 use crate::working_folders::{FolderUser, QueuedFolder, ScheduledFolder};
 
@@ -117,8 +119,7 @@ impl Driver {
                 }
                 None => {
                     if let (Some(path), None) = (&self.wanted_folder, &self.folder) {
-                        let (owner, task) = (self.lease.key.owner.clone(), self.lease.key.task.clone());
-                        let user = FolderUser { path: path.clone(), owner, task };
+                        let user = self.folder_user(path);
                         match self.core.working_folders.enter(user, self.folder_order) {
                             ScheduledFolder::Now(lock) => self.folder = Some(lock),
                             ScheduledFolder::Later(queued) => {
@@ -136,6 +137,11 @@ impl Driver {
                 }
             }
         }
+    }
+
+    fn folder_user(&self, path: &Path) -> FolderUser {
+        let TopicKey { owner, agent, task } = self.lease.key.clone();
+        FolderUser { path: path.to_owned(), owner, agent, task, delegated: self.delegated.clone() }
     }
 
     /// Whether the run has a slot and waits for nothing.
@@ -159,8 +165,7 @@ impl Driver {
         self.acquiring = None;
         let Some(permit) = &self.permit else { return };
         if let (Some(path), None) = (&self.wanted_folder, &self.folder) {
-            let (owner, task) = (self.lease.key.owner.clone(), self.lease.key.task.clone());
-            let user = FolderUser { path: path.clone(), owner, task };
+            let user = self.folder_user(path);
             self.folder = Some(self.core.working_folders.enter_at_once(user, self.folder_order));
         }
         permit.reacquire_slot_at_once();

@@ -75,7 +75,8 @@ pub(super) struct OpenQuestion {
 }
 
 pub(super) enum StopReason {
-    Canceled,
+    /// By its caller, or for this reason.
+    Canceled(Option<String>),
     TimedOut(String),
     ServerStops,
     StoreFailed,
@@ -111,6 +112,7 @@ impl Driver {
             updates: sender,
             signals: Arc::new(WatchCell::new(TurnSignals::default())),
             store: self.core.store.clone(),
+            grants: self.core.grants.clone(),
         };
         PreparedTurn { turn, updates }
     }
@@ -513,7 +515,7 @@ impl ActiveTurn {
         let stopped_while_asking =
             matches!(reason, StopReason::ServerStops) && self.is_parked() && self.last_word.is_none();
         let cause = match &reason {
-            StopReason::Canceled => StopCause::Canceled,
+            StopReason::Canceled(_) => StopCause::Canceled,
             StopReason::TimedOut(_) => StopCause::TimedOut,
             StopReason::ServerStops => StopCause::ServerStops,
             StopReason::StoreFailed => StopCause::StoreFailed,

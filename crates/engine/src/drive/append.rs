@@ -252,7 +252,7 @@ impl Driver {
             FirstAppend::Done => self.permit.is_some(),
         };
         let begins = has_it_here && !self.has_context && self.leave.is_none();
-        let most_runs = self.executor.agent.hosted.limits.concurrent_total;
+        let most_runs = self.executor.agent.hosted.limits.concurrent_total.filter(|_| self.delegated.is_none());
         Ownership {
             claim: self.epoch.map_or(Claim::Take, Claim::Hold),
             context: if begins { ContextUse::Begin { most_runs } } else { ContextUse::Unchanged },

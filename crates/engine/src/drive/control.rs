@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use sabir_model::{Caller, Command, Error, Message, Purpose, QuestionState, Timestamp};
+use sabir_model::{Caller, Command, Error, Message, Part, Purpose, QuestionState, Timestamp};
 use sabir_store::{AuditEntry, ForwardNo, SendDigest, SentKey, SideRow};
 
 use super::active_turn::StopReason;
@@ -25,6 +25,8 @@ pub(crate) enum Control {
     Cancel {
         done: DoneSender,
         audit: Option<Box<AuditEntry>>,
+        /// Why, for the status message; `None`: its caller wants it.
+        reason: Option<String>,
     },
     /// Another node has the task: nothing more may be done for it here.
     Lose {
@@ -34,14 +36,9 @@ pub(crate) enum Control {
     /// The server stops: a task that waits for a slot stays queued in the store.
     LeaveQueue,
     /// The server stops: settle the task as `Recovery` says. The agent must stop within this time.
-    Settle {
-        within: Duration,
-    },
+    Settle { within: Duration },
     /// Fails the task if its question was asked before this time and is not answered.
-    Expire {
-        before: Timestamp,
-        reason: String,
-    },
+    Expire { before: Timestamp, reason: String },
 }
 
 /// A message for a task that has a driver.
@@ -75,7 +72,7 @@ impl Driver {
         while let Poll::Ready(Some(control)) = self.control.poll_recv(cx) {
             match control {
                 Control::Deliver(delivered) => self.deliver(*delivered),
-                Control::Cancel { done, audit } => self.cancel(done, audit),
+                Control::Cancel { done, audit, reason } => self.cancel(done, audit, reason),
                 Control::Expire { before, reason } => {
                     if let Some(turn) = &mut self.turn
                         && turn
@@ -120,8 +117,8 @@ impl Driver {
         }
         self.drop_abandoned_question();
         let purpose = sabir_model::purpose(&self.standing, &message, self.question_state());
-        let approver = self.standing.question().and_then(|question| question.approver());
-        let purpose = match check_message(&sender, &self.lease.key, &message, purpose, approver.as_deref()) {
+        let question = self.standing.question().map(|question| &**question);
+        let purpose = match check_message(&sender, &self.lease.key, &message, purpose, question) {
             Ok(purpose) => purpose,
             Err(refusal) => return self.refuse(done, refusal),
         };
@@ -148,18 +145,18 @@ impl Driver {
     /// sender is not the owner of the task, and its messages are not the owner's.
     fn send_digest(&self, sender: &Caller, message: &Message) -> Option<SendDigest> {
         let is_needed = self.core.membership.is_some() && sender.owner == self.lease.key.owner;
-        is_needed.then(|| send_digest(message))
+        is_needed.then(|| send_digest(sender, message))
     }
 
     /// Stops the run, or cancels a task that has no run.
-    fn cancel(&mut self, done: DoneSender, audit: Option<Box<AuditEntry>>) {
+    fn cancel(&mut self, done: DoneSender, audit: Option<Box<AuditEntry>>, reason: Option<String>) {
         if self.standing.state.is_terminal() {
             return self.refuse(done, Error::NotCancelable(self.lease.key.task.clone()));
         }
         let failure = self.store_failure();
         match &mut self.turn {
             Some(turn) => {
-                let is_first = turn.stop(StopReason::Canceled);
+                let is_first = turn.stop(StopReason::Canceled(reason));
                 match failure {
                     Some(failure) => return drop(done.send(Err(failure.into()))),
                     // Stored, so that no recovery runs the task again after a crash.
@@ -173,7 +170,7 @@ impl Driver {
                 let mut unread = std::mem::take(&mut self.unused_answers);
                 unread.extend(self.take_inbox());
                 self.deferred_outcome = None;
-                self.decide(Command::Cancel { unread });
+                self.decide_cancel(unread, reason);
                 match failure {
                     Some(failure) => drop(done.send(Err(failure.into()))),
                     None => {
@@ -183,6 +180,17 @@ impl Driver {
                 }
             }
         }
+    }
+
+    /// Ends a task that has no run.
+    pub(super) fn decide_cancel(&mut self, unread: Vec<Arc<Message>>, reason: Option<String>) {
+        self.decide(match reason {
+            None => Command::Cancel { unread },
+            Some(reason) => {
+                let message = Some(Arc::new(self.agent_message(vec![Part::text(reason)])));
+                Command::Finish { outcome: sabir_model::Outcome::Canceled(message), usage: None, unread }
+            }
+        });
     }
 
     fn question_state(&self) -> QuestionState {

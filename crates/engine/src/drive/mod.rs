@@ -44,7 +44,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use sabir_model::{Command, ContextId, Event, Message, Purpose, Required, Seq, Standing, Timestamp, Usage};
+use sabir_model::{Command, ContextId, Delegated, Event, Message, Purpose, Required, Seq, Standing, Timestamp, Usage};
 use sabir_store::{AfterAppend, Epoch, SendDigest, SideRow, TaskNo};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
@@ -76,6 +76,8 @@ pub(crate) struct Driver {
     executor: Executor,
     lease: Lease,
     context: ContextId,
+    /// Which tasks it comes from, if a program has delegated it.
+    delegated: Option<Arc<Delegated>>,
     /// The task with all decided events, stored or not.
     standing: Standing,
     first_append: FirstAppend,

@@ -28,13 +28,15 @@ impl Driver {
         let outcome = match (turn.stop_reason, turn.last_word, worked) {
             (None, _, Some(Ok(Ok(outcome)))) => outcome,
             // The announced outcome would not have ended the task, but the caller wants it to end.
-            (Some(StopReason::Canceled), Some(outcome), _) if self.may_go_on(&outcome) => match outcome {
+            (Some(StopReason::Canceled(_)), Some(outcome), _) if self.may_go_on(&outcome) => match outcome {
                 Outcome::Completed(parts) => Outcome::Canceled(parts),
                 _ => Outcome::Canceled(Vec::new()),
             },
             // The agent had announced its outcome; the rest was cleaning up.
             (_, Some(outcome), _) => outcome,
-            (Some(StopReason::Canceled), None, _) => Outcome::Canceled(Vec::new()),
+            (Some(StopReason::Canceled(reason)), None, _) => {
+                Outcome::Canceled(reason.into_iter().map(Part::text).collect())
+            }
             (Some(StopReason::TimedOut(reason)), None, _) => failure(reason),
             (Some(StopReason::StoreFailed), None, _) => failure("the server could not store the task"),
             // Questions that survive do not get here, see `survives_stop`.
@@ -170,7 +172,9 @@ fn failure_cause(turn: &ActiveTurn, worked: Option<&AgentResult>) -> RunFailure 
         (Some(StopReason::TimedOut(_)), _) => RunFailure::Timeout,
         (Some(StopReason::StoreFailed), _) => RunFailure::Store,
         (Some(StopReason::ServerStops), _) => RunFailure::ServerStops,
-        (Some(StopReason::Canceled), _) | (None, Some(Ok(Ok(_) | Err(AgentError::ForCaller(_))))) => RunFailure::Agent,
+        (Some(StopReason::Canceled(_)), _) | (None, Some(Ok(Ok(_) | Err(AgentError::ForCaller(_))))) => {
+            RunFailure::Agent
+        }
         (None, Some(Ok(Err(AgentError::Internal(_))))) => RunFailure::AgentError,
         (None, Some(Err(_)) | None) => RunFailure::Crash,
     }

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use sabir_model::{
-    Birth, Command, ContextId, Created, Error, Event, IdempotencyKey, Message, Purpose, Standing, Task, TaskBirth,
-    TaskId, Timestamp,
+    Birth, ContextId, Created, Error, Event, IdempotencyKey, Message, Purpose, Standing, Task, TaskBirth, TaskId,
+    Timestamp,
 };
 use sabir_store::{AfterAppend, AuditAction, AuditEntry, Epoch, SendDigest, SentKey, SideRow, Webhook};
 use tokio::sync::{mpsc, oneshot};
@@ -56,7 +56,7 @@ pub(crate) enum DriverStart {
         plain_question: Option<Arc<Message>>,
     },
     /// To cancel a task at rest.
-    Cancel { inbox: Vec<Arc<Message>>, audit: Option<Box<AuditEntry>> },
+    Cancel { inbox: Vec<Arc<Message>>, audit: Option<Box<AuditEntry>>, reason: Option<String> },
     /// To settle a task that an earlier process left, or that has waited too long.
     Settle { outcome: Outcome, inbox: Vec<Arc<Message>> },
 }
@@ -154,20 +154,23 @@ impl Driver {
     ) -> (Box<Self>, FirstMessage, Option<Scheduled>) {
         let Assignment { lease, control, mut start, scheduled, send_guards, done, ownership } = assignment;
         let key = lease.key.clone();
-        let known = |task: &Task| (task.context.clone(), task.metadata.clone());
-        let (context, metadata, standing, first_append) = match &start {
+        let known = |task: &Task| (task.context.clone(), task.metadata.clone(), task.delegated().cloned());
+        let (context, metadata, delegated, standing, first_append) = match &start {
             DriverStart::Create { created, context, born, key: idempotency, send_digest, .. } => {
                 let (agent, owner) = (key.agent.clone(), key.owner.clone());
                 let birth = TaskBirth { context: context.clone(), agent, owner, born: *born };
                 let first_append =
                     FirstAppend::Create(TaskCreation { birth, key: idempotency.clone(), send_digest: *send_digest });
-                (context.clone(), created.metadata.clone(), Standing::new(key.task.clone()), first_append)
+                let request = created.message.request.as_ref();
+                let delegated = request.and_then(|request| request.delegated.clone());
+                (context.clone(), created.metadata.clone(), delegated, Standing::new(key.task.clone()), first_append)
             }
             DriverStart::Deliver { .. }
             | DriverStart::Cancel { .. }
             | DriverStart::Recover { .. }
             | DriverStart::Settle { .. } => {
-                let (context, metadata) = lease.with_task(known).expect("a task that has been taken is loaded");
+                let (context, metadata, delegated) =
+                    lease.with_task(known).expect("a task that has been taken is loaded");
                 let mut standing = lease.standing().expect("a task that has been taken is loaded");
                 if matches!(start, DriverStart::Settle { .. }) && standing.state.is_terminal() {
                     // The store shows a damaged task as failed, although its row is not settled yet.
@@ -177,7 +180,7 @@ impl Driver {
                     DriverStart::Deliver { .. } | DriverStart::Cancel { .. } => FirstAppend::Wake,
                     _ => FirstAppend::Done,
                 };
-                (context, metadata, standing, first_append)
+                (context, metadata, delegated, standing, first_append)
             }
         };
         let is_parked = standing.is_parked();
@@ -208,6 +211,7 @@ impl Driver {
             last_time,
             lease,
             context,
+            delegated,
             stored: standing.seq,
             standing: standing.with_question_form(question_form).with_approver(approver),
             first_append,
@@ -287,11 +291,11 @@ impl Driver {
                 self.attempts = attempts;
                 first.map_or(FirstMessage::InInbox, FirstMessage::InHistory)
             }
-            DriverStart::Cancel { inbox, audit } => {
+            DriverStart::Cancel { inbox, audit, reason } => {
                 self.pending.side_rows.extend(audit.map(SideRow::Audit));
                 self.inherit_inbox(inbox);
                 let unread = self.take_inbox();
-                self.decide(Command::Cancel { unread });
+                self.decide_cancel(unread, reason);
                 FirstMessage::Nothing
             }
             DriverStart::Settle { outcome, inbox } => {

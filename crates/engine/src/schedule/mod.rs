@@ -7,7 +7,7 @@
 //! |-------------------|-------------------------------------------|--------------------------------------------------|
 //! | 1. the context    | one run of a conversation with one agent  | kept                                             |
 //! | 2. the working folder (`working_folders.rs`), if it needs one for itself | one run of the server | released, and acquired again before the answer is given to the agent |
-//! | 3. a slot         | `Limits::concurrent` of the agent that executes it | released, and acquired again last       |
+//! | 3. a slot, unless the task is delegated | `Limits::concurrent` of the agent that executes it | released, and acquired again last |
 //!
 //! The context belongs to the agent that the task is addressed to, and the slot to the agent that executes it; mostly
 //! these are the same. A task whose context is busy waits in the queue of the context. The first task of a free context
@@ -37,7 +37,7 @@ mod slots;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
-use sabir_model::{ContextId, Owner, TaskId};
+use sabir_model::{ContextId, Delegated, Owner, TaskId};
 use tokio::sync::oneshot;
 
 pub use load::QueueLoad;
@@ -68,6 +68,22 @@ pub(crate) struct SlotRequest {
     pub(crate) task: TaskId,
     /// The agent that executes it.
     pub(crate) executor: AgentNo,
+    pub(crate) slot_use: SlotUse,
+}
+
+/// Whether a run needs a slot of its agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SlotUse {
+    Counted,
+    /// A program has delegated the task. The tasks that it comes from hold slots and wait for it, so it must not wait for theirs:
+    /// two agents that ask each other's agents would wait for ever. Depth and number of such tasks are limited instead.
+    Delegated,
+}
+
+impl SlotUse {
+    pub(crate) fn of(delegated: Option<&Arc<Delegated>>) -> Self {
+        if delegated.is_some() { SlotUse::Delegated } else { SlotUse::Counted }
+    }
 }
 
 /// The answer to a request.
@@ -119,11 +135,15 @@ impl Schedule {
         let owner = &request.context.owner;
         let has_place = slots.has_place_in_queue(owner, slots.queue.max(least_queue));
         let has_room = slots.waiting_for_folders.total() == 0 || has_place;
+        if !is_busy && request.slot_use == SlotUse::Delegated {
+            state.contexts.insert(request.context.clone(), ContextQueue::held_by(request.task));
+            return Scheduled::Now(self.permit(executor, request.context, request.slot_use));
+        }
         if !is_busy && slots.has_free_slot() && slots.wanting.is_empty() && has_room {
             slots.running += 1;
             slots.wanting.note_served(owner);
             state.contexts.insert(request.context.clone(), ContextQueue::held_by(request.task));
-            return Scheduled::Now(self.permit(executor, request.context));
+            return Scheduled::Now(self.permit(executor, request.context, request.slot_use));
         }
         if !has_place {
             return Scheduled::QueueFull;
@@ -156,8 +176,8 @@ impl Schedule {
         slots.limit.saturating_sub(slots.running + slots.waiting.total())
     }
 
-    fn permit(self: &Arc<Self>, executor: AgentNo, context: ContextKey) -> Permit {
-        Permit::new(self.clone(), executor, context)
+    fn permit(self: &Arc<Self>, executor: AgentNo, context: ContextKey, slot_use: SlotUse) -> Permit {
+        Permit::new(self.clone(), executor, context, slot_use)
     }
 
     /// Starts the admitted runs.
@@ -167,7 +187,8 @@ impl Schedule {
         while let Some(waiter) = admitted.pop_front() {
             match waiter.wants {
                 Wants::Permit { request, start } => {
-                    if let Err(mut permit) = start.send(self.permit(waiter.executor, request.context)) {
+                    if let Err(mut permit) = start.send(self.permit(waiter.executor, request.context, request.slot_use))
+                    {
                         admitted.extend(permit.give_back());
                     }
                 }
@@ -207,8 +228,9 @@ impl ScheduleState {
         }
     }
 
-    /// Moves the next task of a free context into the queue of its agent. Returns this agent.
-    fn advance(&mut self, context: &ContextKey) -> Option<AgentNo> {
+    /// Moves the next task of a free context into the queue of its agent. Returns this agent. A task that needs no slot is admitted
+    /// at once.
+    fn advance(&mut self, context: &ContextKey, admitted: &mut Vec<QueueEntry>) -> Option<AgentNo> {
         let queue = self.contexts.get_mut(context)?;
         while let Some(next) = queue.waiters.pop_front() {
             if next.wait.is_abandoned() {
@@ -223,6 +245,13 @@ impl ScheduleState {
             queue.tell_next();
             let executor = next.executor;
             let slots = &mut self.agents[executor];
+            if matches!(&next.wants, Wants::Permit { request, .. } if request.slot_use == SlotUse::Delegated) {
+                next.wait.set_stage(QueueStage::Admitted);
+                self.queued -= 1;
+                slots.waiting.remove(&context.owner);
+                admitted.push(next);
+                return None;
+            }
             next.wait.set_stage(QueueStage::WaitsForSlot);
             next.wait.reason.set(WaitReason::Slots { limit: slots.limit });
             slots.wanting.push(&context.owner, next);

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::queue::{QueueEntry, QueueStage, Queued, WaitState, Wants};
 use super::slots::{AgentSlots, Holding, HoldingCell};
-use super::{AgentNo, ContextKey, Schedule};
+use super::{AgentNo, ContextKey, Schedule, SlotUse};
 use crate::sharded::lock;
 use crate::wait_reason::WaitReason;
 
@@ -29,9 +29,13 @@ pub(crate) enum Reacquired {
 }
 
 impl Permit {
-    /// The context and one slot are already counted for it.
-    pub(super) fn new(schedule: Arc<Schedule>, executor: AgentNo, context: ContextKey) -> Self {
-        let holding = Arc::new(HoldingCell::new(Holding::Slot, context.owner.clone()));
+    /// The context is already counted for it, and one slot if it needs one.
+    pub(super) fn new(schedule: Arc<Schedule>, executor: AgentNo, context: ContextKey, slot_use: SlotUse) -> Self {
+        let holding = match slot_use {
+            SlotUse::Counted => Holding::Slot,
+            SlotUse::Delegated => Holding::NeedsNone,
+        };
+        let holding = Arc::new(HoldingCell::new(holding, context.owner.clone()));
         Self { schedule, executor, context: Some(context), holding }
     }
 
@@ -129,8 +133,9 @@ impl Permit {
         let Some(context) = self.context.take() else { return Vec::new() };
         let mut state = lock(&self.schedule.state);
         state.agents[self.executor].exchange(&self.holding, Holding::Nothing);
-        let next = state.advance(&context).filter(|next| *next != self.executor);
-        let mut admitted = state.admit(self.executor);
+        let mut admitted = Vec::new();
+        let next = state.advance(&context, &mut admitted).filter(|next| *next != self.executor);
+        admitted.extend(state.admit(self.executor));
         // The next task of the context may be executed by another agent.
         if let Some(next) = next {
             admitted.extend(state.admit(next));

@@ -142,8 +142,8 @@ impl<T> Drop for Queued<T> {
         if let Some(context) = &self.context {
             state.agents[self.executor].waiting.remove(&context.owner);
             // The context is free now, and its next task may be for an agent that has a slot.
-            if waits_for_slot && let Some(next) = state.advance(context) {
-                admitted = state.admit(next);
+            if waits_for_slot && let Some(next) = state.advance(context, &mut admitted) {
+                admitted.extend(state.admit(next));
             }
         }
         state.remove_abandoned_if_many();

@@ -9,6 +9,7 @@
 //! | `Parked`         | `parked`              | it asks its caller                                                  |
 //! | `WaitsForFolder` | `waiting_for_folders` | its working folder is in use                                        |
 //! | `WaitsForSlot`   | none                  | it was answered or got its folder, and all slots are in use         |
+//! | `NeedsNone`      | none                  | its task is delegated, whatever it does until it is over            |
 //! | `Nothing`        | none                  | it is over                                                          |
 //!
 //! At most `Limits::max_parked` runs of an agent release their slots. A further run asks its caller too, but keeps its
@@ -52,21 +53,23 @@ pub(super) enum Holding {
     Parked,
     WaitsForFolder,
     WaitsForSlot,
+    NeedsNone,
     Nothing,
 }
 
 impl Holding {
-    const ALL: [Holding; 6] = [
+    const ALL: [Holding; 7] = [
         Holding::Slot,
         Holding::SlotWhileAsking,
         Holding::Parked,
         Holding::WaitsForFolder,
         Holding::WaitsForSlot,
+        Holding::NeedsNone,
         Holding::Nothing,
     ];
 
     pub(super) fn has_slot(self) -> bool {
-        matches!(self, Holding::Slot | Holding::SlotWhileAsking)
+        matches!(self, Holding::Slot | Holding::SlotWhileAsking | Holding::NeedsNone)
     }
 }
 
@@ -120,6 +123,9 @@ impl AgentSlots {
 
     /// Replaces the holding of a run and updates the counters.
     pub(super) fn exchange(&mut self, cell: &Arc<HoldingCell>, instead: Holding) {
+        if cell.get() == Holding::NeedsNone && instead != Holding::Nothing {
+            return;
+        }
         match cell.replace(instead) {
             Holding::Slot => self.running -= 1,
             Holding::SlotWhileAsking => {
@@ -128,7 +134,7 @@ impl AgentSlots {
             }
             Holding::Parked => self.unpark_one(),
             Holding::WaitsForFolder => self.waiting_for_folders.remove(&cell.owner),
-            Holding::WaitsForSlot | Holding::Nothing => {}
+            Holding::WaitsForSlot | Holding::NeedsNone | Holding::Nothing => {}
         }
         match instead {
             Holding::Slot => self.running += 1,
@@ -138,7 +144,7 @@ impl AgentSlots {
             }
             Holding::Parked => self.parked += 1,
             Holding::WaitsForFolder => self.waiting_for_folders.add(&cell.owner),
-            Holding::WaitsForSlot | Holding::Nothing => {}
+            Holding::WaitsForSlot | Holding::NeedsNone | Holding::Nothing => {}
         }
     }
 

@@ -8,6 +8,7 @@ mod between_turns;
 mod caller_limits;
 mod cancelling;
 mod deduplication;
+mod delegation;
 mod failing;
 mod full_store;
 mod health;

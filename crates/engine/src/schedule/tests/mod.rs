@@ -26,7 +26,8 @@ fn task(context: &str) -> SlotRequest {
 
 fn executed_by(executor: AgentNo, context: &str) -> SlotRequest {
     let key = ContextKey { agent: 0, owner: Owner::anonymous(), context: ContextId::parse(context).unwrap() };
-    SlotRequest { context: key, task: TaskId::parse(format!("task of {context}")).unwrap(), executor }
+    let task = TaskId::parse(format!("task of {context}")).unwrap();
+    SlotRequest { context: key, task, executor, slot_use: SlotUse::Counted }
 }
 
 fn say(scheduled: &Scheduled) -> &'static str {
