@@ -23,6 +23,8 @@ impl Question {
     /// Whether this caller may answer it. The engine decides; this is for what the caller is told.
     pub(crate) fn may_be_answered_by(&self, caller: &Caller, task: &Task) -> bool {
         match &self.approver {
+            // A program never gives permission.
+            _ if caller.delegation.is_some() && self.question_type == QuestionType::Permission => false,
             _ if caller.is_admin() => true,
             Some(scope) => caller.has_scope_for(scope, &task.agent),
             None => caller.may_run(&task.agent),

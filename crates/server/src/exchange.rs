@@ -330,6 +330,28 @@ impl App {
         }
     }
 
+    /// The same at the door for programs: one that works on a task may show the credential that it was started with.
+    pub(crate) async fn admitted_program(&self, parts: &Parts, peer: &Peer) -> Result<Caller, Error> {
+        let limits = &self.inner.limits;
+        let caller = match self.inner.auth.program_credential(&parts.headers) {
+            Ok(Some(credential)) => self.inner.engine.program_caller(credential),
+            // What is malformed is refused there, where somebody is asked at all.
+            Ok(None) | Err(_) => return self.admitted_caller(parts, peer).await,
+        };
+        match caller {
+            Some(caller) => {
+                let caller = caller.from_peer(peer.address);
+                limits.admit_request(&caller).map(|()| caller)
+            }
+            None => {
+                self.inner.refusal_log.note(peer.address);
+                limits.admit_request(&Caller::anonymous().from_peer(peer.address))?;
+                let why = "this credential of a program counts only while the program works on its task";
+                Err(Error::Unauthenticated(why.into()))
+            }
+        }
+    }
+
     /// Who calls. Whoever mounts this server in another may have found that out.
     async fn caller(&self, parts: &Parts, peer: &Peer) -> Result<Caller, Error> {
         match parts.extensions.get::<Caller>() {

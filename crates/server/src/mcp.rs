@@ -54,7 +54,7 @@ impl App {
             let why = "pages of this origin may not call; allow it with server.cors_origins";
             return refused(StatusCode::FORBIDDEN, why);
         }
-        let caller = match self.admitted_caller(parts, &asking.peer).await {
+        let caller = match self.admitted_program(parts, &asking.peer).await {
             Ok(caller) => caller,
             Err(error) => return refusal_of(&error),
         };

@@ -3,7 +3,7 @@
 //! Some hosts show their model the data alone where there is any (Claude Code and Codex do), and others the words alone. So each of
 //! the two says all that a model has to know.
 
-use sabir_model::{Artifact, Caller, Content, Part, State, Task, Usage};
+use sabir_model::{Artifact, Caller, Content, Part, QuestionType, State, Task, Usage};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -290,6 +290,10 @@ fn asking(task: &Task, question: &Question, may_answer: bool) -> String {
         )),
         (Some(scope), false) => text.push_str(&format!(
             "\nOnly somebody with the scope {scope} may answer. Call wait_task with task \"{}\" to wait for that.",
+            task.id
+        )),
+        (None, false) if question.question_type == QuestionType::Permission => text.push_str(&format!(
+            "\nA person has to give this permission: a program cannot. Call wait_task with task \"{}\" to wait for that.",
             task.id
         )),
         (None, false) => text.push_str("\nThis caller may not answer."),

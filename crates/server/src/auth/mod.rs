@@ -15,7 +15,8 @@ mod static_credentials;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use http::HeaderMap;
+use http::{HeaderMap, header};
+use sabir_engine::CREDENTIAL_PREFIX;
 use sabir_model::{Caller, Error, Owner};
 
 pub use static_credentials::{Credential, Digest, Grant, random_secret};
@@ -134,10 +135,29 @@ impl Auth {
         self.tokens.is_used()
     }
 
+    /// The credential of a program that works on a task, if the request shows one (`sabir_engine::ProgramCredential`).
+    ///
+    /// # Errors
+    /// What the request shows is malformed.
+    pub(crate) fn program_credential<'a>(&self, headers: &'a HeaderMap) -> Result<Option<&'a [u8]>, Error> {
+        if !headers.contains_key(header::AUTHORIZATION) {
+            return Ok(None);
+        }
+        Ok(match Presented::find(headers, std::iter::empty())? {
+            Presented::Bearer(token) if token.starts_with(CREDENTIAL_PREFIX.as_bytes()) => Some(token),
+            Presented::Bearer(_) | Presented::OtherScheme | Presented::ApiKey { .. } | Presented::Nothing => None,
+        })
+    }
+
     /// Who calls. The error says what is missing, and nothing of what was shown.
     pub(crate) async fn caller(&self, headers: &HeaderMap, peer: &Peer) -> Result<Caller, Error> {
         if !self.is_required() {
-            return Ok(Caller::anonymous().from_peer(peer.address));
+            return match self.program_credential(headers) {
+                // It limits what its program may do, so it is not taken for nothing.
+                Ok(Some(_)) => Err(refused("the credential of a program counts at /mcp only")),
+                // Whatever else is shown, nobody asks for it.
+                Ok(None) | Err(_) => Ok(Caller::anonymous().from_peer(peer.address)),
+            };
         }
         let caller = match Presented::find(headers, self.key_headers())? {
             Presented::Bearer(token) if self.takes_bearer() => self.bearer(token).await?,

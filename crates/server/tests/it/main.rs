@@ -5,6 +5,7 @@ mod auth;
 mod backup;
 mod connections;
 mod console;
+mod delegation;
 mod http2;
 mod limits;
 mod mcp;
