@@ -370,6 +370,7 @@ mod tests {
             stop_grace: Duration::ZERO,
             keep_warm: None,
             portable: false,
+            delegate: None,
         }
     }
 

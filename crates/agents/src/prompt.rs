@@ -1,5 +1,6 @@
 //! What a turn of a program begins with: the caller's text, the session, and what the program may do.
 
+use std::fmt;
 use std::path::PathBuf;
 
 /// The input of one turn. Some programs take it as arguments, others on standard input.
@@ -27,6 +28,32 @@ pub struct Prompt {
     pub trusts_prompts: bool,
     /// Whether the program obeys the settings of its workspace.
     pub workspace: Workspace,
+    /// Where the program asks other agents. `None`: it may ask none.
+    pub agents_door: Option<AgentsDoor>,
+}
+
+/// What the credential of an `AgentsDoor` is called in the environment of the program: other users of the machine see command lines.
+pub const CREDENTIAL_VARIABLE: &str = "SABIR_DELEGATION_TOKEN";
+
+/// What programs call the server, and what their tools begin with.
+pub const DOOR_NAME: &str = "sabir";
+
+/// Where a program asks other agents: the server's own MCP address.
+#[derive(Clone, PartialEq, Eq)]
+pub struct AgentsDoor {
+    /// `http://127.0.0.1:41242/mcp`.
+    pub url: String,
+    /// Sabir itself, for programs that reach servers only by starting them: `sabir mcp --url`.
+    pub bridge: PathBuf,
+    /// Of this program, for the time of its turns.
+    pub credential: String,
+}
+
+/// Without the credential.
+impl fmt::Debug for AgentsDoor {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "AgentsDoor({})", self.url)
+    }
 }
 
 /// Which settings of the workspace the program obeys.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use sabir_agents::program::Host;
-use sabir_agents::program::settings::{ASKS_AGAIN_WITHIN, Kind, Settings};
+use sabir_agents::program::settings::{ASKS_AGAIN_WITHIN, Delegate, Kind, Settings};
 use sabir_agents::remote::RemoteAgentSettings;
 use sabir_agents::routing::{Profile, Routes};
 use sabir_agents::{ConformanceAgent, DemoAgent, OpenAiAgent, ProgramAgent, RemoteAgent};
@@ -14,7 +14,7 @@ use sabir_model::AgentId;
 use sabir_outbound::remote::Remote;
 
 use crate::about::describe;
-use crate::config::{self, AgentKind, Config, default_of};
+use crate::config::{self, AgentKind, Config, DelegateTo, default_of};
 use crate::descriptors::Descriptors;
 use crate::machine::Machine;
 use crate::upstream;
@@ -165,6 +165,14 @@ fn program_settings(program: &config::ProgramConfig, kind: Kind, machine: &Machi
         stop_grace: STOP_GRACE,
         keep_warm: (!program.keep_warm.is_zero()).then_some(program.keep_warm),
         portable: program.portable,
+        delegate: match &program.delegate {
+            DelegateTo::Nobody => None,
+            DelegateTo::All => Some(Delegate::All),
+            // The configuration has checked that they exist.
+            DelegateTo::Agents(ids) => {
+                Some(Delegate::Agents(ids.iter().filter_map(|id| AgentId::parse(id.as_str()).ok()).collect()))
+            }
+        },
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -113,7 +114,8 @@ fn host(open_files: Option<u64>, local_file: Option<PathBuf>) -> anyhow::Result<
     let variables = std::env::vars_os().collect();
     let (warm, git_limits) = (WarmPrograms::default(), GitLimits::default());
     let workspaces = Workspaces::default();
-    Ok(Host { guard, variables, open_files, database, warm, worktrees, git_limits, workspaces })
+    let (agents_url, bridge) = (Arc::default(), std::env::current_exe().unwrap_or_else(|_| guard.clone()));
+    Ok(Host { guard, variables, open_files, database, warm, worktrees, git_limits, workspaces, agents_url, bridge })
 }
 
 /// Worktrees lie beside the database: whoever opens that one finds what a server before it has left.

@@ -13,7 +13,7 @@ use anyhow::{Context, anyhow};
 use futures_util::future::BoxFuture;
 use sabir_agents::process;
 use sabir_agents::program::{Host, keep_tidy};
-use sabir_engine::{Builder, CallerLimits, DelegationLimits, Engine, EngineSettings, LeaseObserver};
+use sabir_engine::{Builder, CallerLimits, Engine, EngineSettings, LeaseObserver};
 use sabir_outbound::EgressPolicy;
 use sabir_outbound::jose::CardKey;
 use sabir_outbound::webhooks::{DispatcherSettings, SealKey, Signer, SigningKey};
@@ -128,6 +128,7 @@ async fn serve(
     })?;
     let metrics_listeners = MetricsListeners::bind(&config.metrics).await?;
     let addresses = listeners.addresses();
+    tell_agents_url(&config, &addresses, &surroundings.host);
     if config.card.signing_key.is_some() && public_base(&config, &addresses).is_none() {
         tracing::warn!("cards are not signed: on a wildcard address only server.public_url says what to vouch for");
     }
@@ -466,7 +467,7 @@ fn engine_settings(config: &Config) -> EngineSettings {
         limits: CallerLimits::default()
             .open_streams(config.limits.open_streams)
             .stored_bytes(config.limits.stored_bytes.map(|bytes| bytes as u64)),
-        delegation: DelegationLimits::default(),
+        delegation: config.delegation,
     }
 }
 
@@ -704,6 +705,16 @@ fn announce(
 fn local_urls(config: &Config, addresses: &[SocketAddr]) -> Vec<String> {
     let scheme = config.server.scheme();
     addresses.iter().map(|address| format!("{scheme}://{}", reachable(*address))).collect()
+}
+
+/// Tells programs where they ask other agents. They get that with their next turn.
+fn tell_agents_url(config: &Config, addresses: &[SocketAddr], host: &Host) {
+    let own = addresses.iter().map(|address| reachable(*address));
+    let nearest = own.min_by_key(|address| !address.ip().is_loopback()).filter(|_| config.mcp.enabled);
+    if let Some(address) = nearest {
+        // A server listens once, so nobody has set it before.
+        let _ = host.agents_url.set(format!("{}://{address}/mcp", config.server.scheme()));
+    }
 }
 
 /// A wildcard address is no place to connect to.

@@ -12,7 +12,7 @@ use crate::output_formats::error_text::{error_text, without_provider_json};
 use crate::output_formats::one_shot::OutputFormat;
 use crate::output_formats::streamed_text::StreamedText;
 use crate::output_formats::tool_call_ids::ToolCallIds;
-use crate::prompt::{Approve, ProjectRules, Prompt, Workspace};
+use crate::prompt::{Approve, CREDENTIAL_VARIABLE, DOOR_NAME, ProjectRules, Prompt, Workspace};
 use crate::update::{TurnUsage, Update};
 
 /// The tools that need permission by default.
@@ -35,7 +35,17 @@ pub fn arguments(prompt: &Prompt) -> Vec<String> {
         Approve::Ask | Approve::None => "--permission-mode=default".to_owned(),
     });
     arguments.extend(confinement(prompt));
+    arguments.extend(agents_door(prompt));
     arguments
+}
+
+/// The door to other agents, with permission to use it: the operator has given that. The program puts the credential in the place of
+/// the variable's name.
+pub(crate) fn agents_door(prompt: &Prompt) -> Vec<String> {
+    let Some(door) = &prompt.agents_door else { return Vec::new() };
+    let headers = json!({"Authorization": format!("Bearer ${{{CREDENTIAL_VARIABLE}}}")});
+    let config = json!({"mcpServers": {DOOR_NAME: {"type": "http", "url": door.url, "headers": headers}}});
+    vec![format!("--mcp-config={config}"), format!("--allowedTools=mcp__{DOOR_NAME}")]
 }
 
 /// Flags that make the program ignore the settings of an untrusted workspace: its hooks, allow rules, servers, commands and

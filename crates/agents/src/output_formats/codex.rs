@@ -8,7 +8,7 @@ use crate::output_formats::arguments::{flag, strings};
 use crate::output_formats::error_text::error_text;
 use crate::output_formats::one_shot::OutputFormat;
 use crate::output_formats::tool_call_ids::ToolCallIds;
-use crate::prompt::{Approve, Prompt, Workspace};
+use crate::prompt::{Approve, CREDENTIAL_VARIABLE, DOOR_NAME, Prompt, Workspace};
 use crate::update::{TurnUsage, Update};
 
 /// The prompt goes to its standard input.
@@ -26,8 +26,17 @@ pub fn arguments(prompt: &Prompt) -> Vec<String> {
         // `codex exec` never asks: what the sandbox forbids fails, and the model learns of it.
         Approve::Ask | Approve::None => "--sandbox=read-only".to_owned(),
     });
+    arguments.extend(agents_door(prompt));
     arguments.extend(positional(prompt));
     arguments
+}
+
+/// The door to other agents. The program reads the credential from its environment.
+pub(crate) fn agents_door(prompt: &Prompt) -> Vec<String> {
+    let Some(door) = &prompt.agents_door else { return Vec::new() };
+    let settings = [("url", door.url.as_str()), ("bearer_token_env_var", CREDENTIAL_VARIABLE)];
+    let set = |(key, value)| ["-c".to_owned(), format!("mcp_servers.{DOOR_NAME}.{key}={}", toml_text(value))];
+    settings.into_iter().flat_map(set).collect()
 }
 
 /// The positional arguments. `-` means standard input.

@@ -35,14 +35,14 @@ pub mod worktrees;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use sabir_engine::{About, Agent, AgentFuture, InterruptedRun, Locality, Survives, Turn, WorkingTreeFuture};
 
 use memory::{Memories, MemoryKey};
 
 pub use git::{GitError, GitLimits};
-pub use settings::{Isolation, Kind, Mode, PromptBy, Settings, SharedWorkspace};
+pub use settings::{Delegate, Isolation, Kind, Mode, PromptBy, Settings, SharedWorkspace};
 pub use tidying::{Workspaces, keep_tidy, tidy};
 pub use warm::WarmPrograms;
 pub use worktrees::Worktrees;
@@ -73,6 +73,10 @@ pub struct Host {
     pub git_limits: GitLimits,
     /// Where programs work.
     pub workspaces: Workspaces,
+    /// Where programs ask other agents: `http://127.0.0.1:41242/mcp`. Set when the server listens; without it they ask nobody.
+    pub agents_url: Arc<OnceLock<String>>,
+    /// The executable of the server, for programs that start their MCP servers themselves.
+    pub bridge: PathBuf,
 }
 
 impl ProgramAgent {

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use sabir_model::AgentId;
+
 use crate::prompt::Approve;
 
 /// A program that we know by name, or one that the operator describes.
@@ -90,6 +92,30 @@ pub struct Settings {
     pub keep_warm: Option<Duration>,
     /// Sessions can be resumed on other machines too, because they share the files that the program keeps.
     pub portable: bool,
+    /// Which other agents the program may ask in the name of its task. `None`: none.
+    pub delegate: Option<Delegate>,
+}
+
+/// The agents that a program may ask.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Delegate {
+    /// All that its caller may run.
+    All,
+    Agents(Vec<AgentId>),
+}
+
+impl Delegate {
+    /// Whether Sabir knows how such a program is told where it finds the agents.
+    pub fn is_known_for(kind: Kind, mode: Mode) -> bool {
+        mode == Mode::Acp || matches!(kind, Kind::ClaudeCode | Kind::Codex)
+    }
+
+    pub(super) fn agents(&self) -> Option<Vec<AgentId>> {
+        match self {
+            Delegate::All => None,
+            Delegate::Agents(agents) => Some(agents.clone()),
+        }
+    }
 }
 
 /// How a `generic` program gets the message.

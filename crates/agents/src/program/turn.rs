@@ -2,9 +2,10 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use sabir_engine::{AgentError, Outcome, Turn};
+use sabir_engine::{AgentError, Outcome, ProgramCredential, Turn};
 use sabir_model::{Artifact, Base64, Content, Part, TraceContext};
 use tokio::time::Instant;
 
@@ -28,7 +29,7 @@ use super::worktree::{TaskName, Worktree};
 use crate::adapter::Adapter;
 use crate::kinds::{ProjectSettings, ResumeDelay, UNKNOWN_SYNTAX};
 use crate::process::{self, Child, Descendants, Launch, SHOWS_DESCENDANTS, environment};
-use crate::prompt::{ProjectRules, Prompt, Workspace};
+use crate::prompt::{AgentsDoor, CREDENTIAL_VARIABLE, ProjectRules, Prompt, Workspace};
 
 pub(super) async fn work(
     memory_key: MemoryKey<'_>,
@@ -209,6 +210,12 @@ async fn run_in_folder(
         as_root: rustix::process::geteuid().is_root(),
         trusts_prompts: settings.trusts_prompts,
         workspace: workspace_of(settings, turn, folder).await?,
+        agents_door: settings.delegate.as_ref().and(host.agents_url.get()).map(|url| AgentsDoor {
+            url: url.clone(),
+            bridge: host.bridge.clone(),
+            // Not known before it is known which program works.
+            credential: String::new(),
+        }),
         ..Prompt::default()
     };
     let reuse_key = ReuseKey::new(settings, host, &prompt);
@@ -241,39 +248,62 @@ async fn run_in_folder(
     if waiting.is_none() && !wait_for_session(settings, turn, memory).await {
         return Ok(Outcome::Canceled(Vec::new()));
     }
+    let may_ask = settings.delegate.as_ref().filter(|_| prompt.agents_door.is_some());
+    let credential = may_ask.map(|_| {
+        let own = waiting.as_ref().and_then(|program| program.credential.clone());
+        own.unwrap_or_else(|| Arc::new(turn.program_credential()))
+    });
+    // It is worth something until the turn is over.
+    let _lent = may_ask
+        .zip(credential.as_ref())
+        .map(|(delegate, credential)| credential.lend(turn.delegate(delegate.agents())));
+    let agents_door = prompt.agents_door.clone().zip(credential.as_ref());
+    let agents_door =
+        agents_door.map(|(door, credential)| AgentsDoor { credential: credential.text().to_owned(), ..door });
     let Taken { text, files } = take_in_files(settings, host, turn, folder).await?;
     let new_id = || Some(turn.new_artifact_id().as_str().to_owned());
     let prompt = Prompt {
         id: new_id(),
         text: if settings.trusts_prompts { text } else { sanitized_text(settings, turn, folder, text).await? },
         files: files.iter().map(|file| file.path.clone()).collect(),
+        agents_door,
         ..prompt
     };
     // If the program is killed while a question is open, the resumed turn continues without the message.
     let resumed = Prompt { text: String::new(), files: Vec::new(), resumes_turn: true, ..prompt.clone() };
-    let starter = || Starter { settings, host, turn, folder: folder.clone(), resumed: resumed.clone() };
+    let starter = || Starter {
+        settings,
+        host,
+        turn,
+        folder: folder.clone(),
+        resumed: resumed.clone(),
+        credential: credential.clone(),
+    };
     let invocation = match saved_answer {
         None => invocation(settings, prompt.clone(), files.clone()),
         Some(_) => invocation(settings, resumed.clone(), Vec::new()),
     };
-    let secrets = Secrets::of(&environment_of(settings, host, invocation.environment.clone()));
+    let shown = [invocation.environment.clone(), credential_variable(credential.as_deref())].concat();
+    let secrets = Secrets::of(&environment_of(settings, host, shown));
     let mut saved_answer = saved_answer;
-    let mut run = |RunningProgram { child, adapter, own_processes }, first, origin, publisher, memories| Run {
-        memory_key,
-        settings,
-        turn,
-        base: folders.base.clone(),
-        starter: starter(),
-        adapter,
-        child,
-        own_processes,
-        origin,
-        publisher,
-        memories,
-        masking: Masking::new(secrets.clone()),
-        keep: keeps.then(keep),
-        state: RunState::new(first, saved_answer.take()),
-    };
+    let mut run =
+        |RunningProgram { child, adapter, own_processes, credential }, first, origin, publisher, memories| Run {
+            memory_key,
+            settings,
+            turn,
+            base: folders.base.clone(),
+            starter: starter(),
+            adapter,
+            child,
+            own_processes,
+            credential,
+            origin,
+            publisher,
+            memories,
+            masking: Masking::new(secrets.clone()),
+            keep: keeps.then(keep),
+            state: RunState::new(first, saved_answer.take()),
+        };
     let (mut publisher, mut memories) = (Publisher::new(turn, folder.clone()), memories);
     if let Some(mut program) = waiting {
         program.child.hold(Some(Box::new(turn.hold())));
@@ -303,10 +333,8 @@ async fn run_in_folder(
     }
     let own_processes = if keeps { child.descendants().await } else { Descendants::default() };
     let first = adapter.begin();
-    match run(RunningProgram { child, adapter, own_processes }, first, ProgramOrigin::Started, publisher, memories)
-        .finish()
-        .await
-    {
+    let program = RunningProgram { child, adapter, own_processes, credential: credential.clone() };
+    match run(program, first, ProgramOrigin::Started, publisher, memories).finish().await {
         RunEnd::Turn(outcome) => outcome,
         RunEnd::BeforeItsTurn { .. } => Err("the program ended before its turn".into()),
     }
@@ -334,6 +362,8 @@ pub(super) struct Starter<'t> {
     folder: PathBuf,
     /// The prompt of a resumed turn, without its session.
     resumed: Prompt,
+    /// With which the program asks other agents, if it may.
+    credential: Option<Arc<ProgramCredential>>,
 }
 
 impl Starter<'_> {
@@ -341,12 +371,17 @@ impl Starter<'_> {
     async fn start(&self, invocation: Invocation) -> Result<Option<(Child, Box<dyn Adapter>)>, AgentError> {
         let Invocation { command, environment: own, adapter } = invocation;
         let (program, first) = command.split_first().ok_or("no program is configured")?;
+        let own = [own, turn_variables(self.turn), credential_variable(self.credential.as_deref())].concat();
+        let mut environment = environment_of(self.settings, self.host, own);
+        if self.credential.is_some() {
+            reach_loopback_directly(&mut environment);
+        }
         let launch = Launch {
             guard: self.host.guard.clone(),
             program: program.into(),
             arguments: first.iter().map(OsString::from).collect(),
             folder: self.folder.clone(),
-            environment: environment_of(self.settings, self.host, [own, turn_variables(self.turn)].concat()),
+            environment,
             max_line: self.settings.max_line,
             max_output: self.settings.max_output,
             stop_grace: self.settings.stop_grace,
@@ -453,6 +488,26 @@ fn turn_variables(turn: &Turn) -> Vec<(String, String)> {
     let usable =
         variables.into_iter().filter_map(|(name, value)| Some((name, value.filter(|text| !text.contains('\0'))?)));
     usable.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+fn credential_variable(credential: Option<&ProgramCredential>) -> Vec<(String, String)> {
+    credential.map(|credential| (CREDENTIAL_VARIABLE.to_owned(), credential.text().to_owned())).into_iter().collect()
+}
+
+/// The server is on this machine, whatever proxy the program uses for the rest.
+fn reach_loopback_directly(environment: &mut Vec<(OsString, OsString)>) {
+    const LOOPBACK: &str = "127.0.0.1,localhost,::1";
+    let is_proxy = |name: &OsString| name.to_str().is_some_and(|name| name.to_ascii_lowercase().ends_with("_proxy"));
+    if !environment.iter().any(|(name, _)| is_proxy(name)) {
+        return;
+    }
+    for name in ["NO_PROXY", "no_proxy"] {
+        match environment.iter_mut().rfind(|(known, _)| known == name) {
+            Some((_, hosts)) if hosts.is_empty() => *hosts = LOOPBACK.into(),
+            Some((_, hosts)) => hosts.push(format!(",{LOOPBACK}")),
+            None => environment.push((name.into(), LOOPBACK.into())),
+        }
+    }
 }
 
 pub(super) fn environment_of(

@@ -17,6 +17,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use sabir_engine::ProgramCredential;
 use sabir_model::{ContextId, Owner};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -68,6 +69,8 @@ pub(super) struct RunningProgram {
     pub adapter: Box<dyn Adapter>,
     /// Its processes before it did any work.
     pub own_processes: Descendants,
+    /// With which it asks other agents, if it may. It ends with the program.
+    pub credential: Option<Arc<ProgramCredential>>,
 }
 
 impl WarmPrograms {

@@ -6,7 +6,9 @@ use std::time::Duration;
 use sabir_agents::kinds::PROGRAMS;
 use sabir_agents::output_formats::{configured, environment, one_shot};
 use sabir_agents::program::settings::{Isolation, Kind, Mode, PromptBy, Settings, SharedWorkspace};
-use sabir_agents::prompt::{Approve, Prompt, Workspace};
+use sabir_agents::prompt::{AgentsDoor, Approve, Prompt, Workspace};
+
+use sabir_agents::protocols::{ClaudeControl, CodexServer};
 
 use crate::step_rows::rows;
 
@@ -27,6 +29,31 @@ fn full() -> Prompt {
         trusts_prompts: true,
         workspace: Workspace::Trusted,
         ..Prompt::default()
+    }
+}
+
+#[test]
+fn the_door_to_other_agents_is_named_and_its_credential_is_not() {
+    let agents_door = Some(AgentsDoor {
+        url: "http://127.0.0.1:1/mcp".into(),
+        bridge: "/bin/sabir".into(),
+        credential: "sabir_d_secret".into(),
+    });
+    assert!(!format!("{agents_door:?}").contains("secret"));
+    let prompt = Prompt { agents_door, ..bare() };
+    let claude = "--mcp-config={\"mcpServers\":{\"sabir\":{\"headers\":{\"Authorization\":\"Bearer ${SABIR_DELEGATION_TOKEN}\"},\
+                  \"type\":\"http\",\"url\":\"http://127.0.0.1:1/mcp\"}}}\n--allowedTools=mcp__sabir";
+    let codex = "-c\nmcp_servers.sabir.url=\"http://127.0.0.1:1/mcp\"\n\
+                 -c\nmcp_servers.sabir.bearer_token_env_var=\"SABIR_DELEGATION_TOKEN\"";
+    for (arguments, expected) in [
+        (one_shot(Kind::ClaudeCode, &prompt).0, claude),
+        (ClaudeControl::arguments(&prompt), claude),
+        (one_shot(Kind::Codex, &prompt).0, codex),
+        (CodexServer::arguments(&prompt), codex),
+    ] {
+        let arguments = arguments.join("\n");
+        assert!(arguments.contains(expected), "{arguments}");
+        assert!(!arguments.contains("secret"), "{arguments}");
     }
 }
 
@@ -306,5 +333,6 @@ fn settings(kind: Kind, pattern: Option<&str>) -> Settings {
         stop_grace: Duration::from_secs(2),
         keep_warm: None,
         portable: false,
+        delegate: None,
     }
 }

@@ -5,13 +5,14 @@ use std::sync::LazyLock;
 use sabir_agents::program::settings::{Isolation, Mode, PromptBy, SharedWorkspace};
 use sabir_agents::prompt::Approve;
 use sabir_model::{Extension, Skill};
+use serde_json::json;
 
 use super::addresses::uri;
 use super::agents::{agent_id, agent_kind, scope_name};
 use super::openai_agents::openai_settings;
 use super::paths::{arguments, command, folder};
 use super::remote_agents::remote_settings;
-use super::sections::AgentConfig;
+use super::sections::{AgentConfig, DelegateTo};
 use super::settings::{ForWhom, Setting};
 use super::table_values::{json_table, variable_name, variables};
 use super::values::*;
@@ -255,9 +256,23 @@ fn program_settings() -> Vec<Row> {
              are on a disk that all of them have. With `false` the later turns of a context run where its session is, \
              and fail if that server is gone.",
         ),
+        Row::new("delegate", "false", delegate_to(), |agent| &mut agent.program.delegate).help(
+            "Whether the program may ask other agents of this server in the name of its task: `true` (all that its caller may \
+             run), `false`, or a list of their ids. For `claude-code`, `codex`, and every program in mode `acp`.",
+        ),
         Row::new("max_output", "64MiB", size(), |agent| &mut agent.program.max_output)
             .help("A program that prints more than this in one run is stopped."),
     ]
+}
+
+/// `true`, `false`, or a list of ids.
+fn delegate_to() -> ValueKind<DelegateTo> {
+    let (all, some) = (switch(), list(agent_id().called("the id of an agent")));
+    ValueKind::new(json!({"anyOf": [all.schema, some.schema]}), move |raw| match all.read(raw) {
+        Ok((true, shown)) => Ok((DelegateTo::All, shown)),
+        Ok((false, shown)) => Ok((DelegateTo::Nobody, shown)),
+        Err(_) => some.read(raw).map(|(ids, shown)| (DelegateTo::Agents(ids), shown)),
+    })
 }
 
 /// A list of none would say that nothing is taken; who means the usual ones leaves the key out.

@@ -12,6 +12,7 @@ use crate::cli::CliOptions;
 
 use super::agents::{self, Source};
 use super::default_database::{default_database, proxy_database};
+use super::delegation;
 use super::env_aliases::read_aliases;
 use super::environment::{self, Environment, read_flags, read_variables, unknown_names};
 use super::file::{self, File, TableKeys, lists_in};
@@ -130,6 +131,7 @@ pub fn merge(
     // What is wrong with the agents is told first; their names mean little until then.
     if problems.is_empty() {
         problems.extend(routes::check(&config));
+        problems.extend(delegation::check(&config));
     }
 
     warnings.extend(keep_alias_address_on_loopback(&mut config));

@@ -35,6 +35,7 @@ mod origin;
 mod agents;
 mod alias_agents;
 mod auth_issuers;
+mod delegation;
 mod env_aliases;
 mod programs;
 mod proxy_agent;

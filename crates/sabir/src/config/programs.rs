@@ -3,13 +3,13 @@
 //! A program that would wait for an answer which nobody can give is refused at the start, not found hanging later.
 
 use sabir_agents::kinds::{PLAIN_SYNTAX, ProgramInfo, ProjectSettings, Questions};
-use sabir_agents::program::settings::Kind;
+use sabir_agents::program::settings::{Delegate, Kind};
 use sabir_agents::prompt::Approve;
 
 use super::agent_settings::AGENT_SETTINGS;
 use super::origin::{Configured, Problem, ValueOrigin};
 use super::raw::Raw;
-use super::sections::{AgentConfig, AgentKind};
+use super::sections::{AgentConfig, AgentKind, DelegateTo};
 use super::settings::{ForWhom, row_of};
 use super::{openai_agents, remote_agents};
 
@@ -71,6 +71,16 @@ fn complete_program(agent: &mut Configured<AgentConfig>, known: &ProgramInfo) ->
                 problems.push(Problem::of(&agent.value("approve").origin, "approve", &words));
             }
         }
+    }
+    let delegates = agent.subject.program.delegate != DelegateTo::Nobody;
+    if delegates && known.mode_info(mode).is_some() && !Delegate::is_known_for(known.kind, mode) {
+        let words = format!(
+            "is for kinds claude-code and codex, and for programs in mode acp; Sabir cannot tell {} in mode {} where the \
+             agents are",
+            known.name,
+            mode.name()
+        );
+        problems.push(Problem::of(&agent.value("delegate").origin, "delegate", &words));
     }
     let is_plain = known.mode_info(mode).is_some_and(|way| way.prompts == PLAIN_SYNTAX);
     let program = &agent.subject.program;

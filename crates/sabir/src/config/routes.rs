@@ -111,7 +111,7 @@ pub fn check(config: &Configured<Config>) -> Vec<Problem> {
     problems
 }
 
-fn unknown<'a>(id: &str, agents: impl Iterator<Item = &'a AgentConfig>) -> String {
+pub fn unknown<'a>(id: &str, agents: impl Iterator<Item = &'a AgentConfig>) -> String {
     let ids: Vec<&str> = agents.map(|agent| agent.id.as_str()).collect();
     let hint = nearest(id, ids.iter().copied()).map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
     format!("names the agent {}, which does not exist; there are {}{hint}", Raw::Text(id.to_owned()), ids.join(", "))

@@ -11,7 +11,7 @@ use std::time::Duration;
 use sabir_agents::program::settings::{Isolation, Kind, Mode, PromptBy, SharedWorkspace};
 use sabir_agents::prompt::Approve;
 use sabir_agents::routing::Profile;
-use sabir_engine::{AuditKeep, RetentionPolicy};
+use sabir_engine::{AuditKeep, DelegationLimits, RetentionPolicy};
 use sabir_model::{Extension, Skill};
 use sabir_outbound::credentials::ApiKeyPlace;
 use sabir_outbound::{Binding, Ports, ProtocolVersion};
@@ -44,6 +44,7 @@ pub struct Config {
     pub console: ConsoleSection,
     pub mcp: McpSection,
     pub openai: OpenAiSection,
+    pub delegation: DelegationLimits,
     pub metrics: MetricsSection,
     pub log: LogSection,
 }
@@ -429,6 +430,18 @@ pub struct ProgramConfig {
     /// Its sessions can be resumed on another node.
     pub portable: bool,
     pub max_output: usize,
+    /// Which other agents it may ask in the name of its task.
+    pub delegate: DelegateTo,
+}
+
+/// The agents that a program may ask.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum DelegateTo {
+    #[default]
+    Nobody,
+    /// All that its caller may run.
+    All,
+    Agents(Vec<String>),
 }
 
 /// Where messages to the default agent go.

@@ -443,6 +443,12 @@ pub static SETTINGS: LazyLock<Vec<Setting<Config>>> = LazyLock::new(|| {
             "Whether programs that speak OpenAI's chat completions find the agents as models at `/v1/models` and \
              `/v1/chat/completions`.",
         ),
+        Row::new("delegation.max_depth", "3", count(0..=100), |config| &mut config.delegation.max_depth).help(
+            "How many delegations may lie between a task and the one that a caller has made, where programs ask other agents \
+             (`delegate`).",
+        ),
+        Row::new("delegation.max_children", "16", count(0..=10_000), |config| &mut config.delegation.max_children)
+            .help("How many tasks a program may delegate in one turn."),
         Row::new("metrics.enabled", "true", switch(), |config| &mut config.metrics.enabled).help(
             "Whether the server keeps figures for Prometheus and shows them at `/metrics`, to whoever may make admin calls \
              and to the scope `metrics`. With `false` there is no such path.",

@@ -189,6 +189,7 @@ pub fn is_private(config: &Config) -> bool {
         console: _,
         mcp: _,
         openai: _,
+        delegation: _,
         metrics: _,
         log: _,
     } = config;

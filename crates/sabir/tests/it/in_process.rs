@@ -46,6 +46,7 @@ pub fn settings(kind: Kind, mode: Mode, program: &Path, workspace: &Path) -> Set
         stop_grace: Duration::from_secs(2),
         keep_warm: None,
         portable: false,
+        delegate: None,
     }
 }
 
@@ -60,6 +61,8 @@ pub fn host(worktrees: PathBuf) -> Host {
         worktrees: Worktrees::new(worktrees),
         git_limits: GitLimits::default(),
         workspaces: Workspaces::default(),
+        agents_url: Arc::default(),
+        bridge: SABIR.into(),
     }
 }
 

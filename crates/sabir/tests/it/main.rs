@@ -15,6 +15,7 @@ mod cluster;
 mod configuration;
 mod conformance;
 mod crash_recovery;
+mod delegation;
 mod dialect_matrix;
 mod doctor;
 mod documents;

@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
-use sabir_engine::{AgentError, Outcome, Turn};
+use sabir_engine::{AgentError, Outcome, ProgramCredential, Turn};
 use sabir_model::Part;
 use tokio::time::Instant;
 
@@ -38,6 +39,7 @@ pub(in super::super) struct Run<'t> {
     pub child: Child,
     /// The processes of the program before it did any work. All later ones would keep working in the folder between turns.
     pub own_processes: Descendants,
+    pub credential: Option<Arc<ProgramCredential>>,
     pub origin: ProgramOrigin,
     pub publisher: Publisher<'t>,
     pub memories: Memories,

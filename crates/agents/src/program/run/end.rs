@@ -110,8 +110,12 @@ impl<'t> Run<'t> {
         self.child.hold(None);
         let session = self.memories.of(self.memory_key).map(|memory| memory.session.clone());
         if let Some(KeepWarm { warm, key, reuse_key, limit }) = self.keep {
-            let program =
-                RunningProgram { child: self.child, adapter: self.adapter, own_processes: self.own_processes };
+            let program = RunningProgram {
+                child: self.child,
+                adapter: self.adapter,
+                own_processes: self.own_processes,
+                credential: self.credential,
+            };
             warm.keep(key, reuse_key.with_session(session), program, limit);
         }
     }

@@ -9,6 +9,8 @@ pub(super) struct Initialized {
     /// How it resumes a session. `None`: it cannot.
     pub(super) resume_method: Option<&'static str>,
     pub(super) takes_images: bool,
+    /// Whether it reaches MCP servers by HTTP. All programs start them themselves.
+    pub(super) knows_http_servers: bool,
     /// The names of its authentication methods.
     pub(super) logins: Vec<String>,
 }
@@ -20,6 +22,7 @@ impl Initialized {
         Self {
             program: result.object("agentInfo").non_empty_text("name"),
             resume_method: resume_method(&capabilities),
+            knows_http_servers: capabilities.object("mcpCapabilities").is_true("http"),
             takes_images: capabilities.object("promptCapabilities").is_true("image"),
             logins: result.objects("authMethods").iter().filter_map(|login| login.non_empty_text("name")).collect(),
         }

@@ -13,6 +13,7 @@ use super::tool::{self, Tools};
 use super::usage::{SessionOrigin, UsageMeter};
 use crate::adapter::{Adapter, Exit, Step};
 use crate::lenient_json::Object;
+use crate::prompt::DOOR_NAME;
 use crate::prompt::{Approve, Prompt};
 use crate::protocols::attachment::{self, Attachment};
 use crate::protocols::error_message;
@@ -140,15 +141,29 @@ impl Acp {
         };
         self.stage = Stage::Opening;
         self.origin = SessionOrigin::Resumed;
-        let params = json!({"sessionId": self.prompt.session, "cwd": self.folder(), "mcpServers": []});
+        let servers = self.servers();
+        let params = json!({"sessionId": self.prompt.session, "cwd": self.folder(), "mcpServers": servers});
         vec![self.request(method, params)]
     }
 
     fn open(&mut self) -> Step {
         self.stage = Stage::Opening;
         self.origin = SessionOrigin::New;
-        let params = json!({"cwd": self.folder(), "mcpServers": []});
+        let params = json!({"cwd": self.folder(), "mcpServers": self.servers()});
         self.request("session/new", params)
+    }
+
+    /// The door to other agents, if the program may ask any.
+    fn servers(&self) -> Value {
+        let Some(door) = &self.prompt.agents_door else { return json!([]) };
+        if self.initialized.knows_http_servers {
+            let header = json!({"name": "Authorization", "value": format!("Bearer {}", door.credential)});
+            return json!([{"type": "http", "name": DOOR_NAME, "url": door.url, "headers": [header]}]);
+        }
+        let base = door.url.strip_suffix("/mcp").unwrap_or(&door.url);
+        let credential = json!({"name": "SABIR_TOKEN", "value": door.credential});
+        let bridge = door.bridge.to_string_lossy();
+        json!([{"name": DOOR_NAME, "command": bridge, "args": ["mcp", "--url", base], "env": [credential]}])
     }
 
     fn open_anew(&mut self, reason: &str) -> Vec<Step> {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::session_permissions::{self, SessionPermissions};
 use crate::adapter::{Adapter, Exit, Step};
 use crate::lenient_json::Object;
-use crate::output_formats::claude::{ClaudeCode, confinement};
+use crate::output_formats::claude::{ClaudeCode, agents_door, confinement};
 use crate::output_formats::one_shot::OutputFormat;
 use crate::prompt::{Approve, Prompt};
 use crate::protocols::attachment::{self, Attachment};
@@ -102,6 +102,7 @@ impl ClaudeControl {
             }
         }
         arguments.extend(confinement(prompt));
+        arguments.extend(agents_door(prompt));
         arguments
     }
 

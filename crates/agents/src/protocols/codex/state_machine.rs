@@ -6,6 +6,7 @@ use super::approval::{Pending, Response};
 use super::item::Items;
 use crate::adapter::{Adapter, Exit, Step};
 use crate::lenient_json::Object;
+use crate::output_formats::codex::agents_door;
 use crate::prompt::{Approve, Prompt, Workspace};
 use crate::protocols::attachment::{self, Attachment};
 use crate::protocols::error_message;
@@ -68,8 +69,8 @@ impl CodexServer {
     }
 
     /// The arguments of the program. All else is sent when the thread is opened.
-    pub fn arguments(_prompt: &Prompt) -> Vec<String> {
-        vec!["app-server".to_owned()]
+    pub fn arguments(prompt: &Prompt) -> Vec<String> {
+        [vec!["app-server".to_owned()], agents_door(prompt)].concat()
     }
 
     fn request(&mut self, stage: Stage, method: &str, params: Value) -> Step {

@@ -1,13 +1,40 @@
 //! The Agent Client Protocol on scripted lines, for what no recording shows.
 
-use sabir_agents::adapter::Adapter;
-use sabir_agents::prompt::{Approve, Prompt};
+use sabir_agents::adapter::{Adapter, Step};
+use sabir_agents::prompt::{AgentsDoor, Approve, Prompt};
 use sabir_agents::protocols::Acp;
 
 use super::script::*;
 
 pub fn updated(update: &str) -> String {
     format!(r#"{{"method":"session/update","params":{{"sessionId":"s","update":{update}}}}}"#)
+}
+
+#[test]
+fn the_door_to_other_agents_is_handed_over_in_the_form_that_the_program_knows() {
+    let http = r#"[{"headers":[{"name":"Authorization","value":"Bearer sabir_d_1"}],"name":"sabir","type":"http","url":"http://127.0.0.1:1/mcp"}]"#;
+    let bridge = r#"[{"args":["mcp","--url","http://127.0.0.1:1"],"command":"/bin/sabir","env":[{"name":"SABIR_TOKEN","value":"sabir_d_1"}],"name":"sabir"}]"#;
+    let door = || AgentsDoor {
+        url: "http://127.0.0.1:1/mcp".into(),
+        bridge: "/bin/sabir".into(),
+        credential: "sabir_d_1".into(),
+    };
+    for (agents_door, session, capabilities, expected) in [
+        (Some(door()), None, r#"{"mcpCapabilities":{"http":true}}"#, http),
+        (Some(door()), None, r#"{"mcpCapabilities":{"http":false,"sse":true}}"#, bridge),
+        (Some(door()), None, "{}", bridge),
+        (Some(door()), Some("s0"), r#"{"loadSession":true,"mcpCapabilities":{"http":true}}"#, http),
+        (None, None, r#"{"mcpCapabilities":{"http":true}}"#, "[]"),
+    ] {
+        let session = session.map(str::to_owned);
+        let mut acp = Acp::new(Prompt { agents_door, session, ..prompt() }, Vec::new());
+        acp.begin();
+        let greeting = format!(r#"{{"id":1,"result":{{"protocolVersion":1,"agentCapabilities":{capabilities}}}}}"#);
+        let steps = acp.on_line(&greeting);
+        let Some(Step::Write(line)) = steps.first() else { panic!("a session is opened: {steps:?}") };
+        let request: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!(request["params"]["mcpServers"].to_string(), expected, "{capabilities}");
+    }
 }
 
 /// A program that speaks the Agent Client Protocol, after a completed turn that used a tool.
