@@ -38,6 +38,10 @@ class Client:
         """All tasks, without their history."""
         return [Task(task) for task in self._call('/a2a/jsonrpc', 'ListTasks', {'pageSize': 100})['tasks']]
 
+    def tasks(self, agent):
+        """The tasks of an agent."""
+        return [Task(value) for value in self._call(f'/agents/{agent}/a2a/jsonrpc', 'ListTasks', {})['tasks']]
+
     def until(self, task, state, seconds=10):
         """The task in this state, or as it is after so many seconds."""
         deadline = time.monotonic() + seconds

@@ -11,9 +11,11 @@ sys.dont_write_bytecode = True
 
 import report
 from cases import (
-    answers, approvals, cancel, check, files, itself, lasting, mcp, outside, prompts, resume, tools, warm, workspaces
+    answers, approvals, cancel, check, delegation, files, itself, lasting, mcp, outside, prompts, resume, tools, warm,
+    workspaces
 )
 
 report.main(
-    itself, check, answers, tools, files, approvals, lasting, outside, prompts, workspaces, cancel, resume, warm, mcp
+    itself, check, answers, tools, files, approvals, lasting, outside, prompts, workspaces, cancel, delegation, resume,
+    warm, mcp
 )
