@@ -16,6 +16,19 @@ def a_program_asks_another_agent(stage):
     holds('the credential is shown to nobody', 'sabir_d_' not in str(task.value) + stage.requests(), task.value)
 
 
+def later_messages_of_a_context_ask_in_the_name_of_their_own_tasks(stage):
+    stage.serve(delegate=True)
+    context = {}
+    parents = []
+    for _ in range(2):
+        task = stage.client.send('all', 'scenario:delegate please', **context)
+        equal(f'state, with {task.says!r}', task.state, 'completed')
+        context = {'contextId': task.context}
+        parents.append(task.id)
+    named = [child.value['history'][0].get('referenceTaskIds') for child in stage.client.tasks('none')]
+    equal('the parents that children name', sorted(named), sorted([parent] for parent in parents))
+
+
 def a_canceled_task_leaves_no_process_of_either(stage):
     stage.serve(delegate=True)
     parent, child = _both_at_work(stage)
