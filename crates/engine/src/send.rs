@@ -94,6 +94,8 @@ struct TaskIds {
     webhook: Option<InlineWebhook>,
     left_for: Option<LeftFor>,
     send_digest: Option<[u8; 16]>,
+    /// `None`: no program has delegated the task.
+    child_place: Option<ChildPlace>,
 }
 
 /// Why a new task does not run here now.
@@ -239,17 +241,16 @@ impl Engine {
                     Arc::make_mut(&mut message).references.push(parent);
                 }
             }
-            let mut child_place = match delegation {
+            let child_place = match delegation {
                 Some(delegation) => Some(self.check_child(delegation, &registered.hosted.id, &executor, &context)?),
                 None => None,
             };
             let agents = TaskAgents { addressed: &registered, executor };
             let sender = Sender { caller, is_approver: false, audit };
-            let ids = TaskIds { task: plan.task, context, webhook, left_for: left_for.take(), send_digest };
+            let ids =
+                TaskIds { task: plan.task, context, webhook, left_for: left_for.take(), send_digest, child_place };
             match self.create(sender, agents, &send, &message, ids, send_guards).await? {
                 CreateResult::Created(sent) => {
-                    child_place.iter_mut().for_each(ChildPlace::keep);
-                    self.watch_parent_of(&sent.lease);
                     drop(message);
                     return sent.answer(self, &send).await;
                 }
@@ -361,7 +362,7 @@ impl Engine {
             return Err(Error::Stopping);
         }
         self.check_stored_bytes(caller, &caller.owner).await?;
-        let TaskIds { task: named, context, webhook, left_for, send_digest } = ids;
+        let TaskIds { task: named, context, webhook, left_for, send_digest, mut child_place } = ids;
         let is_named = named.is_some();
         let task = named.unwrap_or_else(|| new_id(TaskId::parse));
         let key = TopicKey { owner: caller.owner.clone(), agent: addressed.hosted.id.clone(), task: task.clone() };
@@ -443,7 +444,15 @@ impl Engine {
         let ownership = DriverOwnership { leave, ..DriverOwnership::default() };
         let assignment = Assignment { lease, control, start, scheduled, send_guards, done: Some(done), ownership };
         drive::start(&self.core, executor, assignment);
+        if let Some(place) = &mut child_place {
+            // From here on the task is made, also if its program hangs up.
+            place.keep();
+            self.watch_parent_of_new(self.core.feed.open(keep.key.clone()));
+        }
         let stored = stored.await.map_err(|_| Error::internal("the driver of a new task is gone"))?;
+        if let (Err(_), Some(place)) = (&stored, &mut child_place) {
+            place.give_back();
+        }
         if is_named && stored.is_err() && self.is_stored(&keep.key).await? {
             // The id was free when this call checked it; another task has it now.
             return Ok(CreateResult::IdTaken);

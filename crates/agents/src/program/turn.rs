@@ -521,3 +521,28 @@ pub(super) fn environment_of(
     let fixed = [own, settings.environment.clone()].concat();
     environment(host.variables.iter().cloned(), &pass, &fixed)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_server_is_reached_past_every_proxy() {
+        let loopback = "127.0.0.1,localhost,::1";
+        for (before, expected) in [
+            ("PATH=/bin", "PATH=/bin".to_owned()),
+            ("https_proxy=http://p", format!("https_proxy=http://p NO_PROXY={loopback} no_proxy={loopback}")),
+            (
+                "HTTP_PROXY=http://p NO_PROXY=a.example no_proxy=",
+                format!("HTTP_PROXY=http://p NO_PROXY=a.example,{loopback} no_proxy={loopback}"),
+            ),
+        ] {
+            let mut environment: Vec<(OsString, OsString)> =
+                before.split(' ').filter_map(|each| each.split_once('=')).map(|(a, b)| (a.into(), b.into())).collect();
+            reach_loopback_directly(&mut environment);
+            let after: Vec<String> =
+                environment.iter().map(|(name, value)| format!("{}={}", name.display(), value.display())).collect();
+            assert_eq!(after.join(" "), expected);
+        }
+    }
+}

@@ -115,6 +115,11 @@ impl ChildPlace {
     pub(crate) fn keep(&mut self) {
         self.is_used = true;
     }
+
+    /// The child could not be stored after all.
+    pub(crate) fn give_back(&mut self) {
+        self.is_used = false;
+    }
 }
 
 impl Drop for ChildPlace {

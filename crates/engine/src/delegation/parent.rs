@@ -48,6 +48,15 @@ impl Engine {
         }
     }
 
+    /// The same for a task that is being stored. It does not need the call that makes it: whoever made that may be gone.
+    pub(crate) fn watch_parent_of_new(&self, child: Lease) {
+        let engine = self.clone();
+        tokio::spawn(async move {
+            child.until_stored().await;
+            engine.watch_parent_of(&child);
+        });
+    }
+
     /// Watches over the parents of tasks that nobody works on: those that wait for an answer.
     pub(crate) fn watch_parents_of_waiting(&self) {
         let (core, left) = (Arc::downgrade(&self.core), self.core.left.subscribe());

@@ -3,8 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use sabir_engine::{
-    AgentError, AuditKeep, AuditQuery, Builder, DelegationLimits, Engine, EngineSettings, Hosted, Limits, Outcome, Turn,
+    AgentError, Answer, AuditKeep, AuditQuery, Builder, DelegationLimits, Engine, EngineSettings, Hosted, Limits,
+    Outcome, Turn,
 };
 use sabir_model::{
     AgentId, Call, Caller, Cancel, Content, Delivery, Error, Get, IdempotencyKey, Json, List, OnFinishedCancel,
@@ -470,6 +472,43 @@ async fn a_child_ends_with_a_parent_that_has_no_result() {
             assert!(is_recorded, "{how}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_program_that_hangs_up_while_it_asks_has_made_a_child_like_any_other() {
+    let mut programs = Programs::new();
+    let settings =
+        EngineSettings { delegation: DelegationLimits { max_depth: 1, max_children: 1 }, ..EngineSettings::default() };
+    let engine = Builder::new(Arc::new(MemoryStore::new()))
+        .settings(settings)
+        .agent(hosted("coder", programs.agent(None), Limits::default()))
+        .agent(hosted("slow", endless(), Limits::default()))
+        .start()
+        .await
+        .unwrap();
+    let parent = send(&engine, &alice(), send_to("coder", at_once("build"))).await.unwrap();
+    let program = programs.next().await;
+    let mut asking = Box::pin(send(&engine, &program, send_to("slow", at_once("work"))));
+    assert!(asking.as_mut().now_or_never().is_none());
+    drop(asking);
+    let refused = send(&engine, &program, send_to("slow", at_once("more"))).await.unwrap_err().to_string();
+    assert!(refused.contains("delegation.max_children"), "the first one counts: {refused}");
+    cancel(&engine, &alice(), &parent.id).await.unwrap();
+    let list = || List {
+        agent: Some(agent_id("slow")),
+        context: None,
+        state: None,
+        since: None,
+        page_size: 10,
+        from: None,
+        history: None,
+        artifacts: Wanted::No,
+    };
+    let Answer::Page(page) = engine.call(&alice(), Call::List(list())).await.unwrap() else {
+        panic!("a page is expected")
+    };
+    assert_eq!(page.tasks.len(), 1);
+    assert_eq!(ended(&engine, &page.tasks[0].id).await.status.state, State::Canceled);
 }
 
 #[tokio::test]
