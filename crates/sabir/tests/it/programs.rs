@@ -164,7 +164,7 @@ fn serve_refuses_a_program_that_cannot_be_run() {
          install it, or write its whole path"
     );
     let refused = place.refusal(&["--agent", "claude-cod"], &[]);
-    assert!(refused.contains("there are demo, conformance, a2a, claude-code, codex, "), "{refused}");
+    assert!(refused.contains("there are demo, conformance, a2a, openai, claude-code, codex, "), "{refused}");
     assert!(refused.ends_with("did you mean \"claude-code\"?"), "{refused}");
 
     let plain = place.at("plain").canonicalize().unwrap();
