@@ -42,7 +42,10 @@ class Stage:
         self.sabir = sabir
         self.program = program
         self.mode = mode
-        self.binary = programs / program.name / 'node_modules' / '.bin' / program.binary
+        self.programs = programs
+        self.binary = self._binary(program)
+        # The program of the agent `none`, if it is another one.
+        self.beside = None
         self.model = None
         self.more = {}
         self.server = None
@@ -73,6 +76,12 @@ class Stage:
         its agents."""
         self.configure(**more)
         self._start()
+
+    def serve_beside(self, other, **more):
+        """The same, with another program for the agent `none`."""
+        self.beside = other
+        self.put(other.files(self.model_url), self.home)
+        self.serve(**more)
 
     def configure(self, **more):
         """Writes the configuration of the server, and starts none."""
@@ -230,6 +239,9 @@ class Stage:
                 child.stdout.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def _binary(self, program):
+        return self.programs / program.name / 'node_modules' / '.bin' / program.binary
+
     def _surroundings(self):
         """What the server and a program may see of our environment; a key or a proxy of a person must not leak in."""
         passed = {name: os.environ[name] for name in ('PATH', 'LANG', 'RUST_LOG', 'RUST_BACKTRACE') if name in os.environ}
@@ -237,7 +249,8 @@ class Stage:
 
     def _configuration(self, is_logged_in=True):
         approvals = ['all', 'none'] if self.mode == 'oneshot' else ['all', 'none', 'ask']
-        return self._server_configuration() + ''.join(self._agent(approve, is_logged_in) for approve in approvals)
+        agents = (self._agent(approve, is_logged_in) for approve in approvals)
+        return self._server_configuration() + ''.join(agents)
 
     def _server_configuration(self):
         return f"""\
@@ -248,12 +261,13 @@ url = {_toml(f'sqlite:{self.folder / "sabir.db"}')}
 """
 
     def _agent(self, approve, is_logged_in):
-        environment = self.program.environment(self.model_url).items() if is_logged_in else {}.items()
+        program = self.beside if self.beside and approve == 'none' else self.program
+        environment = program.environment(self.model_url).items() if is_logged_in else {}.items()
         settings = {
             'id': _toml(approve),
-            'kind': _toml(self.program.name),
+            'kind': _toml(program.name),
             'mode': _toml(self.mode),
-            'command': f'[{_toml(str(self.binary))}]',
+            'command': f'[{_toml(str(self._binary(program)))}]',
             'workspace': _toml(str(self.workspace)),
             'approve': _toml(approve),
             'timeout': _toml('120s'),
@@ -262,8 +276,8 @@ url = {_toml(f'sqlite:{self.folder / "sabir.db"}')}
         if self.keep_warm:
             settings['keep_warm'] = _toml(self.keep_warm)
         settings |= {name: _toml(value) for name, value in self.more.items()}
-        if self.program.model:
-            settings['model'] = _toml(self.program.model)
+        if program.model:
+            settings['model'] = _toml(program.model)
         return '[[agent]]\n' + ''.join(f'{name} = {value}\n' for name, value in settings.items())
 
 

@@ -11,6 +11,8 @@ pub struct Program {
     pub megabytes: u32,
     pub lock: Lock,
     pub finish: Finish,
+    /// The program that it asks in the cases of delegation.
+    pub asks: Option<&'static str>,
 }
 
 /// What the lock file of a program has.
@@ -39,6 +41,7 @@ pub const PROGRAMS: &[Program] = &[
         megabytes: 350,
         lock: Lock::Whole,
         finish: Finish::Script("@anthropic-ai/claude-code/install.cjs"),
+        asks: Some("codex"),
     },
     Program {
         name: "codex",
@@ -47,6 +50,7 @@ pub const PROGRAMS: &[Program] = &[
         megabytes: 440,
         lock: Lock::Whole,
         finish: Finish::Nothing,
+        asks: Some("claude-code"),
     },
     Program {
         name: "gemini",
@@ -55,6 +59,7 @@ pub const PROGRAMS: &[Program] = &[
         megabytes: 100,
         lock: Lock::Whole,
         finish: Finish::Nothing,
+        asks: None,
     },
     // The package, 0.20.1, has a number of its own.
     Program {
@@ -64,5 +69,6 @@ pub const PROGRAMS: &[Program] = &[
         megabytes: 550,
         lock: Lock::ThisPlatform,
         finish: Finish::Nothing,
+        asks: None,
     },
 ];

@@ -15,6 +15,7 @@ use crate::command::seconds;
 use crate::jobs::TestJob;
 use crate::leftovers::StateBefore;
 use crate::nodes::{Launcher, NodesSetup};
+use crate::programs::PROGRAMS;
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 use crate::{
@@ -88,6 +89,9 @@ fn one(workspace: &Workspace, shared: &mut SharedSetup, job: &TestJob, jobs: &[T
         TestJob::Agent(program) => {
             let binary = shared.server(workspace)?;
             setup_program::ready(workspace, program)?;
+            for asked in PROGRAMS.iter().filter(|known| program.asks == Some(known.name)) {
+                setup_program::ready(workspace, asked)?;
+            }
             agents::run(workspace, program, &binary)
         }
         TestJob::Packages => packages::run(workspace),

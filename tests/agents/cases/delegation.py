@@ -1,12 +1,15 @@
-"""A program asks another agent of the server, which runs a program too, in the name of its task."""
+"""A program asks another agent of the server, which runs a program of another kind, in the name of its task."""
 
 from expect import equal, holds
+from programs import PROGRAMS
 
 MODES = ('duplex', 'oneshot')
+# Whom each program asks.
+ASKED = {'claude-code': 'codex', 'codex': 'claude-code'}
 
 
 def a_program_asks_another_agent(stage):
-    stage.serve(delegate=True)
+    _serve(stage)
     task = stage.client.send('all', 'scenario:delegate please')
     equal(f'state, with {task.says!r}', task.state, 'completed')
     holds('the answer of the other agent', 'Hello from the fake model' in task.answer, task.answer)
@@ -17,7 +20,7 @@ def a_program_asks_another_agent(stage):
 
 
 def later_messages_of_a_context_ask_in_the_name_of_their_own_tasks(stage):
-    stage.serve(delegate=True)
+    _serve(stage)
     context = {}
     parents = []
     for _ in range(2):
@@ -30,7 +33,7 @@ def later_messages_of_a_context_ask_in_the_name_of_their_own_tasks(stage):
 
 
 def a_canceled_task_leaves_no_process_of_either(stage):
-    stage.serve(delegate=True)
+    _serve(stage)
     parent, child = _both_at_work(stage)
     equal('state of the canceled task', stage.client.cancel(parent).state, 'canceled')
     child = stage.client.until(child, 'canceled')
@@ -40,15 +43,19 @@ def a_canceled_task_leaves_no_process_of_either(stage):
 
 
 def a_server_that_is_killed_leaves_nothing_of_either(stage):
-    stage.serve(delegate=True)
+    _serve(stage)
     parent, child = _both_at_work(stage)
     stage.kill_server()
-    stage.serve(delegate=True)
+    _serve(stage)
     equal('state of the parent after the restart', stage.client.until(parent, 'failed').state, 'failed')
     ended = stage.client.until(child, 'failed')
     holds('the child has ended', ended.state in ('failed', 'canceled'), ended.state)
     again = stage.client.send('all', 'scenario:delegate please')
     equal(f'state of the next task, with {again.says!r}', again.state, 'completed')
+
+
+def _serve(stage):
+    stage.serve_beside(PROGRAMS[ASKED[stage.program.name]], delegate=True)
 
 
 def _both_at_work(stage):
