@@ -2,7 +2,7 @@
 
 use sabir_model::{
     Addressee, Birth, Caller, Choice, Content, IncomingMessage, Json, Message, Part, QUESTION_ID, QuestionId,
-    QuestionType, Role, Send, Task,
+    QuestionType, Role, Send, Task, visible_lines,
 };
 use serde::Serialize;
 
@@ -14,6 +14,8 @@ pub(crate) struct Question {
     pub(crate) id: QuestionId,
     pub(crate) question_type: QuestionType,
     pub(crate) words: String,
+    /// The tool that permission is asked for, with all of its input.
+    pub(crate) tool: Option<String>,
     pub(crate) choices: Vec<Choice>,
     /// The scope that somebody needs to answer it; `None`: the owner of the task answers.
     pub(crate) approver: Option<String>,
@@ -31,6 +33,12 @@ impl Question {
         }
     }
 
+    /// What whoever answers has to read: the tool comes first and is never shortened, and hidden letters have marks.
+    pub(crate) fn shown(&self) -> String {
+        let words = visible_lines(&self.words);
+        self.tool.as_ref().map_or(words.clone(), |tool| format!("{tool}\n{words}"))
+    }
+
     /// The question that is open now.
     pub(crate) fn of(task: &Task) -> Option<Self> {
         let id = task.open_question()?;
@@ -40,6 +48,7 @@ impl Question {
             id,
             question_type: message.map_or(QuestionType::Input, Message::question_type),
             words: words.unwrap_or_else(|| "The agent waits for an answer.".to_owned()),
+            tool: message.and_then(Message::tool_text),
             choices: message.map(Message::question_choices).unwrap_or_default(),
             approver: task.approver(),
         })

@@ -1,6 +1,6 @@
 //! What a task says, in words.
 
-use sabir_model::{Content, Error, Message, Part, State, Task};
+use sabir_model::{Content, Error, Message, Part, State, Task, is_hidden};
 
 /// Texts of artifacts that belong together are apart by an empty line.
 const APART: &str = "\n\n";
@@ -43,14 +43,22 @@ pub(crate) fn told_of(error: &Error) -> String {
 
 /// Words that somebody else wrote, as one line of so many characters at most, without characters that hide or turn others.
 pub(crate) fn one_line(words: &str, most: usize) -> String {
-    let is_hidden = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
     let shown: String = words.chars().map(|c| if is_hidden(c) { ' ' } else { c }).collect();
     let line = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(most) {
         None => line,
         Some((end, _)) => format!("{}…", &line[..end]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_line_hides_no_letters() {
+        let hidden = "a\u{e0041}\u{61c}b\u{ad}\u{202e}c\nd\u{3164}e";
+        assert_eq!(one_line(hidden, 100), "a b c d e");
+        assert_eq!(one_line("\u{5d0}\u{2764}\u{fe0f}é", 3), "\u{5d0}\u{2764}\u{fe0f}…");
     }
 }

@@ -11,9 +11,13 @@ mod base64url;
 #[warn(missing_docs)]
 mod caller_key;
 #[warn(missing_docs)]
+mod hidden_letters;
+#[warn(missing_docs)]
 mod id;
 #[warn(missing_docs)]
 mod json;
+#[warn(missing_docs)]
+mod pretty_json;
 mod time;
 
 #[warn(missing_docs)]
@@ -62,6 +66,7 @@ pub use extension::{
     COST, Cost, IDEMPOTENCY_KEY, TOOL_CALL, ToolCall, ToolPhase, cost_extension, idempotency_extension,
     tool_call_extension,
 };
+pub use hidden_letters::{is_hidden, visible, visible_lines};
 pub use id::{AgentId, ArtifactId, ContextId, IdempotencyKey, InvalidId, MessageId, PushConfigId, TaskId};
 pub use json::{Json, JsonMembers, MAX_DEPTH};
 pub use lifecycle::{
@@ -71,6 +76,7 @@ pub use lifecycle::{
 pub use message::{Content, IncomingMessage, Message, Part, Role};
 pub use outcome::{Outcome, Required};
 pub use owner::{Caller, Owner, scope};
+pub use pretty_json::pretty_json;
 pub use push::{PushAuthentication, PushConfig, PushEvents};
 pub use question::{APPROVER, QUESTION, QUESTION_ID, QuestionForm, QuestionId, QuestionType};
 pub use question_answer::{Choice, ChoiceKind, QuestionAnswer, Verdict, choice_of};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Choice, ChoiceKind, Content, Json, Message, Part, Seq, TaskId};
+use crate::{Choice, ChoiceKind, Content, Json, Message, Part, Seq, TaskId, pretty_json, visible, visible_lines};
 
 /// The member of a question's data part that holds its id.
 pub const QUESTION_ID: &str = "questionId";
@@ -202,6 +202,23 @@ impl Message {
     pub fn question_text(&self) -> String {
         let in_data = self.parts.iter().find_map(|part| question_data(part)?.text_of(QUESTION));
         in_data.unwrap_or_else(|| self.text())
+    }
+
+    /// The tool that this question for permission is about, with all of its input and a mark for each hidden letter: whoever grants
+    /// permission answers for all of it. `None`: no tool is named. Other servers may write whatever they like for it.
+    pub fn tool_text(&self) -> Option<String> {
+        let question = self.parts.iter().find_map(question_data)?;
+        if self.question_type() != QuestionType::Permission {
+            return None;
+        }
+        let shown = |name: &str| question.member(name).filter(|value| value.as_str() != "null");
+        let tool = shown("tool").map(|tool| visible(&tool.text().unwrap_or_else(|| tool.as_str().to_owned())));
+        let input = shown("input").map(|input| visible_lines(&pretty_json(input.as_str())));
+        match (tool, input) {
+            (None, None) => None,
+            (tool, None) => Some(format!("tool {}", tool.unwrap_or_default())),
+            (tool, Some(input)) => Some(format!("tool {} with {input}", tool.as_deref().unwrap_or("without a name"))),
+        }
     }
 
     /// The answers that this question offers, as its data part has them.

@@ -16,7 +16,7 @@ use sabir_model::Base64;
 use sabir_outbound::{DialError, OpenResponse};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc};
+use tokio::sync::{Mutex as AsyncMutex, Notify, mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
@@ -38,6 +38,10 @@ const LAST_ANSWERS: Duration = Duration::from_secs(2);
 const LONGEST_ID: usize = 1024;
 /// The longest line of a host.
 const LONGEST_LINE: u64 = 64 << 20;
+/// Lines that wait for a host that reads slowly. Whoever has more to tell waits.
+const MOST_WAITING: usize = 16;
+/// The longest message of a stream. A server that never ends one must not take all memory.
+const LONGEST_EVENT: usize = 256 << 20;
 
 /// Carries messages until the host closes the standard input. A server that was started for that stops then.
 pub fn run(options: &McpOptions, load: Load, serve: Serve) -> anyhow::Result<()> {
@@ -53,7 +57,9 @@ pub fn run(options: &McpOptions, load: Load, serve: Serve) -> anyhow::Result<()>
         }
     };
     let connection = Connection { client: Arc::new(client), place, own };
+    let (out, written) = lines_to_host();
     let bridge = Arc::new(Bridge {
+        out,
         connection: AsyncMutex::new(connection),
         token: server.token.clone(),
         host: Mutex::default(),
@@ -63,15 +69,20 @@ pub fn run(options: &McpOptions, load: Load, serve: Serve) -> anyhow::Result<()>
     let carried = runtime.block_on(async {
         let carried = bridge.carry(&ended).await;
         let own = bridge.connection.lock().await.own.take();
+        drop(bridge);
+        // A host that reads nothing more must not keep the store from the next server.
+        let _ = timeout(LAST_ANSWERS, written).await;
         (carried, own)
     });
-    // A thread still reads the standard input.
+    // Threads may still wait for the standard input and the standard output.
     runtime.shutdown_background();
     let (carried, own) = carried;
     own.map_or(Ok(()), OwnServer::stop).and(carried)
 }
 
 struct Bridge {
+    /// Lines for the host.
+    out: mpsc::Sender<Vec<u8>>,
     connection: AsyncMutex<Connection>,
     token: Option<String>,
     host: Mutex<Host>,
@@ -181,7 +192,9 @@ impl Bridge {
             }
             let Ok(message) = serde_json::from_str::<Message<'_>>(&text) else {
                 // The server says what is wrong with it.
-                self.forward(&text, HeaderMap::new()).await;
+                let bridge = self.clone();
+                under_way.spawn(async move { bridge.forward(&text, HeaderMap::new()).await });
+                while under_way.try_join_next().is_some() {}
                 continue;
             };
             if message.method.as_deref() == Some("notifications/cancelled") {
@@ -194,8 +207,10 @@ impl Bridge {
             drop(message);
             if is_initialize {
                 // What follows needs its session.
-                self.forward(&text, headers).await;
-                continue;
+                tokio::select! {
+                    () = self.forward(&text, headers) => continue,
+                    () = ended.notified() => break,
+                }
             }
             let bridge = self.clone();
             let called = id.clone();
@@ -255,7 +270,7 @@ impl Bridge {
             if let Some(id) = id.and_then(|message| message.usable_id()) {
                 let error = ErrorObject { code: -32603, message: format!("{error:#}") };
                 let response = ErrorResponse { jsonrpc: "2.0", id, error };
-                tell(&serde_json::to_vec(&response).expect("texts can be written as JSON"));
+                self.tell(&serde_json::to_vec(&response).expect("texts can be written as JSON")).await;
             }
         }
     }
@@ -317,7 +332,7 @@ impl Bridge {
             .get(header::CONTENT_TYPE)
             .is_some_and(|value| value.to_str().is_ok_and(|value| value.starts_with("text/event-stream")));
         if is_stream {
-            return tell_events(response).await;
+            return self.tell_events(response).await;
         }
         let session = response.headers.get(SESSION).cloned();
         let status = response.status;
@@ -340,7 +355,37 @@ impl Bridge {
             let said: String = visible(said.trim()).chars().take(500).collect();
             anyhow::bail!("the server at {} refuses ({status}): {said}{}", client.base(), remedy(status.as_u16()));
         }
-        tell(&body);
+        self.tell(&body).await;
+        Ok(())
+    }
+
+    /// One line for the host, after those that came before. A host that reads no more has gone.
+    async fn tell(&self, message: &[u8]) {
+        let is_of_line = |byte: &u8| !matches!(byte, b'\n' | b'\r');
+        let line = message.iter().copied().filter(is_of_line).chain([b'\n']).collect();
+        let _ = self.out.send(line).await;
+    }
+
+    /// Tells the host each message of a stream as it comes.
+    async fn tell_events(&self, mut response: OpenResponse) -> anyhow::Result<()> {
+        let mut pending = Vec::new();
+        while let Some(bytes) = response.chunk(PATIENCE).await? {
+            // What was looked at has no end in it, but perhaps its first half.
+            let mut looked = pending.len().saturating_sub(1);
+            pending.extend_from_slice(&bytes);
+            while let Some(place) = pending[looked..].windows(2).position(|two| two == b"\n\n") {
+                let frame: Vec<u8> = pending.drain(..looked + place + 2).collect();
+                looked = 0;
+                let data: Vec<&[u8]> =
+                    frame.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"data: ")).collect();
+                if !data.is_empty() {
+                    self.tell(&data.join(&b' ')).await;
+                }
+            }
+            if pending.len() > LONGEST_EVENT {
+                anyhow::bail!("the server sends a message of more than {} MiB", LONGEST_EVENT >> 20);
+            }
+        }
         Ok(())
     }
 }
@@ -353,32 +398,22 @@ fn remedy(status: u16) -> &'static str {
     }
 }
 
-/// Tells the host each message of a stream as it comes.
-async fn tell_events(mut response: OpenResponse) -> anyhow::Result<()> {
-    let mut pending = Vec::new();
-    while let Some(bytes) = response.chunk(PATIENCE).await? {
-        // What was looked at has no end in it, but perhaps its first half.
-        let mut looked = pending.len().saturating_sub(1);
-        pending.extend_from_slice(&bytes);
-        while let Some(place) = pending[looked..].windows(2).position(|two| two == b"\n\n") {
-            let frame: Vec<u8> = pending.drain(..looked + place + 2).collect();
-            looked = 0;
-            let data: Vec<&[u8]> =
-                frame.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"data: ")).collect();
-            if !data.is_empty() {
-                tell(&data.join(&b' '));
+/// The lines of the standard output, written on a thread of their own: a host that does not read holds up nothing else. The
+/// second half resolves when all are written, or when the host reads no more.
+fn lines_to_host() -> (mpsc::Sender<Vec<u8>>, oneshot::Receiver<()>) {
+    let (sender, mut lines) = mpsc::channel::<Vec<u8>>(MOST_WAITING);
+    let (over, written) = oneshot::channel();
+    std::thread::spawn(move || {
+        let mut out = io::stdout().lock();
+        while let Some(line) = lines.blocking_recv() {
+            if out.write_all(&line).and_then(|()| out.flush()).is_err() {
+                break;
             }
         }
-    }
-    Ok(())
-}
-
-/// One line for the host. A host that reads no more has gone.
-fn tell(message: &[u8]) {
-    let mut out = io::stdout().lock();
-    let line =
-        message.iter().copied().filter(|byte| *byte != b'\n' && *byte != b'\r').chain([b'\n']).collect::<Vec<u8>>();
-    let _ = out.write_all(&line).and_then(|()| out.flush());
+        drop(lines);
+        let _ = over.send(());
+    });
+    (sender, written)
 }
 
 /// The lines of the standard input, read on a thread of their own: nothing else waits for a file that may be silent for ever.

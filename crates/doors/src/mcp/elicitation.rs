@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use sabir_model::{AgentId, Json, QuestionId, QuestionType, Task, TaskId, base64url, from_base64url};
+use sabir_model::{AgentId, Json, QuestionId, QuestionType, Task, TaskId, base64url, from_base64url, visible};
 use serde::{Deserialize, Serialize};
 
 use super::client::{Client, McpVersion};
@@ -43,7 +43,7 @@ impl InputRequest {
 #[derive(Serialize)]
 struct Titled<'a> {
     r#const: &'a str,
-    title: &'a str,
+    title: String,
 }
 
 impl Elicitation {
@@ -52,13 +52,14 @@ impl Elicitation {
         let kind = FormKind::of(question);
         let property = match kind {
             FormKind::Choice if client.version >= McpVersion::V2025_11_25 => {
-                let titled = question.choices.iter().map(|choice| Titled { r#const: &choice.id, title: &choice.name });
+                let titled =
+                    question.choices.iter().map(|choice| Titled { r#const: &choice.id, title: visible(&choice.name) });
                 let titled = json_of(&titled.collect::<Vec<_>>());
                 format!(r#"{{"type":"string","title":"Answer","oneOf":{}}}"#, titled.as_str())
             }
             FormKind::Choice => {
                 let ids: Vec<&str> = question.choices.iter().map(|choice| choice.id.as_str()).collect();
-                let names: Vec<&str> = question.choices.iter().map(|choice| choice.name.as_str()).collect();
+                let names: Vec<String> = question.choices.iter().map(|choice| visible(&choice.name)).collect();
                 let (ids, names) = (json_of(&ids), json_of(&names));
                 format!(
                     r#"{{"type":"string","title":"Answer","enum":{},"enumNames":{}}}"#,
@@ -72,7 +73,7 @@ impl Elicitation {
         let name = kind.property();
         let schema = format!(r#"{{"type":"object","properties":{{"{name}":{property}}},"required":["{name}"]}}"#);
         let requested_schema = Json::parse(schema).expect("a schema with one property is JSON");
-        Self { mode, message: question.words.clone(), requested_schema }
+        Self { mode, message: question.shown(), requested_schema }
     }
 }
 
@@ -223,6 +224,7 @@ mod tests {
             id: QuestionId::issue(&task, 3),
             question_type,
             words: "?".into(),
+            tool: None,
             choices: choices
                 .iter()
                 .map(|id| Choice { id: (*id).to_owned(), name: "n".into(), kind: sabir_model::ChoiceKind::Other })

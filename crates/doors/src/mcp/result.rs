@@ -3,7 +3,7 @@
 //! Some hosts show their model the data alone where there is any (Claude Code and Codex do), and others the words alone. So each of
 //! the two says all that a model has to know.
 
-use sabir_model::{Artifact, Caller, Content, Part, QuestionType, State, Task, Usage};
+use sabir_model::{Artifact, Caller, Content, Part, QuestionType, State, Task, Usage, visible};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -103,7 +103,7 @@ struct QuestionData<'a> {
     id: String,
     #[serde(rename = "type")]
     question_type: sabir_model::QuestionType,
-    text: &'a str,
+    text: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     choices: Vec<ChoiceData<'a>>,
 }
@@ -111,7 +111,7 @@ struct QuestionData<'a> {
 #[derive(Serialize)]
 struct ChoiceData<'a> {
     id: &'a str,
-    name: &'a str,
+    name: String,
 }
 
 #[derive(Serialize)]
@@ -232,11 +232,11 @@ impl ToolResult {
 }
 
 fn question_data(question: &Question) -> QuestionData<'_> {
-    let choices = question.choices.iter().map(|choice| ChoiceData { id: &choice.id, name: &choice.name });
+    let choices = question.choices.iter().map(|choice| ChoiceData { id: &choice.id, name: visible(&choice.name) });
     QuestionData {
         id: question.id.to_string(),
         question_type: question.question_type,
-        text: &question.words,
+        text: question.shown(),
         choices: choices.collect(),
     }
 }
@@ -279,9 +279,9 @@ fn short(task: &Task, answer: String) -> String {
 }
 
 fn asking(task: &Task, question: &Question, may_answer: bool) -> String {
-    let mut text = format!("The agent asks: {}", question.words);
+    let mut text = format!("The agent asks: {}", question.shown());
     for choice in &question.choices {
-        text.push_str(&format!("\n- {} ({})", choice.name, choice.id));
+        text.push_str(&format!("\n- {} ({})", visible(&choice.name), visible(&choice.id)));
     }
     match (&question.approver, may_answer) {
         (_, true) => text.push_str(&format!(

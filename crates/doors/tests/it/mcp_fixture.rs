@@ -178,6 +178,15 @@ pub fn agent(go: Arc<Notify>) -> ScriptedAgent {
                     });
                     said(&format!("answered: {} {}", answer.text(), data.unwrap_or_default()))
                 }
+                // A long command, the end of which is in letters that nobody sees.
+                "tool" => {
+                    let question = json!({"kind": "question", "type": "permission", "question": "Run it?\u{202e}", "tool": "Bash",
+                        "input": {"command": format!("ls {}; rm -rf /\u{e0041}", "x".repeat(1000))},
+                        "choices": [{"id": "yes1", "name": "Allow\u{61c}", "kind": "allow_once"}]});
+                    let parts = vec![Part::data(Json::parse(question.to_string()).unwrap())];
+                    turn.ask(Required::Input, parts).await?;
+                    said("asked")
+                }
                 "file" => Ok(Outcome::Completed(files())),
                 "long" => {
                     let long = Artifact::new(ArtifactId::parse("a").unwrap(), vec![Part::text("é".repeat(600_000))]);

@@ -52,6 +52,25 @@ async fn a_form_is_shown_in_the_middle_of_a_call() {
 }
 
 #[tokio::test]
+async fn permission_is_asked_for_all_that_a_tool_gets() {
+    let fixture = DoorFixture::new().await;
+    let input = format!("\"command\": \"ls {}; rm -rf /\u{fffd}\"", "x".repeat(1000));
+    let expected = format!("tool Bash with {{\n  {input}\n}}\nRun it?\u{fffd}");
+
+    let mut call = fixture.begin("ask_agent", json!({"message": "tool"})).await;
+    let request = tokio::select! {
+        request = next_request(&mut call.messages) => request,
+        _ = &mut call.response => panic!("the call waits for its answer"),
+    };
+    assert_eq!(request["params"]["message"], *expected, "{request}");
+    assert!(request["params"].to_string().contains("Allow\u{fffd}"), "{request}");
+
+    let asked = fixture.tool("ask_agent", json!({"message": "tool"})).await;
+    assert!(text(&asked).starts_with(&format!("The agent asks: {expected}\n- Allow\u{fffd} (yes1)\n")), "{asked}");
+    assert_eq!(asked["structuredContent"]["question"]["text"], *expected, "{asked}");
+}
+
+#[tokio::test]
 async fn a_form_that_is_closed_leaves_the_question_open() {
     let fixture = DoorFixture::new().await;
     for (message, result) in [

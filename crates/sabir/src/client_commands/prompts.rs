@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use sabir_model::{Choice, Content, Message, Part, QUESTION, QuestionType, Status};
+use sabir_model::{Choice, Status};
 
 use super::interrupts::Interrupts;
 use super::keyboard::Keyboard;
-use super::part_text::{parts_text, pretty_json};
+use super::part_text::parts_text;
 use crate::terminal_text::{visible, visible_lines};
 
 pub struct Prompts {
@@ -77,35 +77,15 @@ pub fn question_text(status: &Status) -> String {
     let words = if words.is_empty() { visible_lines(&message.question_text()) } else { words };
     let choices = message.question_choices();
     let line = |(place, choice): (usize, &Choice)| format!("\n  {}  {}", place + 1, visible(&choice.name));
-    let tool = tool_text(message).unwrap_or_default();
+    let tool = message.tool_text().map(|tool| tool + "\n").unwrap_or_default();
     format!("{tool}{words}{}", choices.iter().enumerate().map(line).collect::<String>())
-}
-
-/// The tool that a question for permission is about, with its input. Other servers may write whatever they like for it.
-fn tool_text(message: &Message) -> Option<String> {
-    let data = |part: &Part| match &part.content {
-        Content::Data(data) if data.text_of("kind").as_deref() == Some(QUESTION) => Some(data.clone()),
-        _ => None,
-    };
-    let question = message.parts.iter().find_map(data)?;
-    if message.question_type() != QuestionType::Permission {
-        return None;
-    }
-    let shown = |name: &str| question.member(name).filter(|value| value.as_str() != "null");
-    let tool = shown("tool").map(|tool| visible(&tool.text().unwrap_or_else(|| tool.as_str().to_owned())));
-    let input = shown("input").map(|input| visible_lines(&pretty_json(input.as_str())));
-    match (tool, input) {
-        (None, None) => None,
-        (tool, None) => Some(format!("tool {}\n", tool.unwrap_or_default())),
-        (tool, Some(input)) => Some(format!("tool {} with {input}\n", tool.as_deref().unwrap_or("without a name"))),
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use sabir_model::{Json, MessageId, Role, State, Timestamp};
+    use sabir_model::{Json, Message, MessageId, Part, Role, State, Timestamp};
 
     use super::*;
 

@@ -415,6 +415,8 @@ fn permission_is_asked_in_a_dialog_of_the_editor() {
         assert_eq!(tool["toolCallId"], shown["toolCallId"], "the dialog is about the tool that is shown");
         assert_eq!((&shown["title"], &shown["kind"]), (&json!("rm -rf build"), &json!("execute")), "{shown}");
         assert_eq!(tool["rawInput"], json!({"command": "rm -rf build"}), "{asked}");
+        let words = tool["content"][0]["content"]["text"].as_str().unwrap();
+        assert!(words.starts_with("tool ") && words.contains("\"command\": \"rm -rf build\""), "{asked}");
         let options = json!([
             {"optionId": "yes-1", "name": "Allow", "kind": "allow_once"},
             {"optionId": "no-1", "name": "Reject", "kind": "reject_once"},

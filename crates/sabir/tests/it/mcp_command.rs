@@ -307,6 +307,31 @@ fn a_signal_stops_the_server_and_the_command() {
 }
 
 #[test]
+fn a_host_that_reads_nothing_more_does_not_keep_the_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut host = Host::start(folder.path(), &[]);
+    let longest = host.ask("tools/list", json!({})).to_string().len();
+    assert!(address_file(folder.path()).is_some());
+    // More than a pipe holds.
+    for id in 0..(1 << 20) / longest {
+        host.write(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/list"}));
+    }
+    host.input = None;
+    let deadline = Instant::now() + LIMIT;
+    let ended = loop {
+        match host.program.try_wait().unwrap() {
+            Some(status) => break status.code(),
+            None if Instant::now() > deadline => break None,
+            None => thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    if ended.is_none() {
+        host.program.kill().unwrap();
+    }
+    assert_eq!((ended, address_file(folder.path())), (Some(0), None));
+}
+
+#[test]
 fn what_keeps_it_from_hosting_is_said_on_the_standard_error() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("ca.pem"), "x").unwrap();

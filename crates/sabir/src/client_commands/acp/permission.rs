@@ -1,13 +1,15 @@
 //! Questions for permission: a dialog of the editor, and the answer that its user gives.
 
 use sabir_model::{
-    Choice, ChoiceKind, Content, Json, Part, QUESTION, QUESTION_ID, QuestionType, State, Status, TaskId,
+    Choice, ChoiceKind, Content, Json, Message, Part, QUESTION, QUESTION_ID, QuestionType, State, Status, TaskId,
 };
 use serde::{Deserialize, Serialize};
 
+use super::content::Block;
 use super::presenter::Presenter;
-use super::session_update::ToolCallUpdate;
+use super::session_update::{ToolCallUpdate, ToolContent};
 use super::tool_calls;
+use crate::terminal_text::{visible, visible_lines};
 
 /// The answers to a question that offers none.
 const YES: &str = "allow";
@@ -83,6 +85,7 @@ impl PermissionRequest {
             title: Some(title(&message.question_text())),
             kind: Some(tool_calls::kind(name.as_deref().unwrap_or_default())),
             status: Some("pending"),
+            content: content(message, input.as_ref()),
             raw_input: input,
             ..ToolCallUpdate::default()
         };
@@ -127,11 +130,19 @@ impl PermissionOption {
             ChoiceKind::Other => ChoiceKind::RejectOnce,
             kind => kind,
         };
-        PermissionOption { option_id: choice.id, name: choice.name, kind: kind.name() }
+        PermissionOption { option_id: choice.id, name: visible(&choice.name), kind: kind.name() }
     }
 }
 
-/// A title is one line.
+/// What permission is asked for. It takes the place of what was shown of the tool before, which the agent may have shown with another
+/// input.
+fn content(message: &Message, input: Option<&Json>) -> Vec<ToolContent> {
+    let tool = message.tool_text().unwrap_or_else(|| visible_lines(&message.question_text()));
+    let shown = ToolContent::Content { content: Block::text(tool) };
+    [shown].into_iter().chain(input.and_then(tool_calls::diff)).collect()
+}
+
+/// A title is one line, in which nothing is hidden.
 fn title(question: &str) -> String {
-    question.split_whitespace().collect::<Vec<_>>().join(" ")
+    visible(&question.split_whitespace().collect::<Vec<_>>().join(" "))
 }

@@ -23,8 +23,8 @@ pub struct Presenter {
     editor: Arc<Editor>,
     session: Arc<Session>,
     task: Option<TaskId>,
-    /// Calls that the editor knows, and whether they have ended.
-    tools: Vec<KnownTool>,
+    /// Calls that the editor knows and that have not ended.
+    open_tools: Vec<ToolCall>,
     /// Who spoke last, and in which message.
     last_speaker: Option<(Speaker, String)>,
     /// The last letter of what was said last.
@@ -32,11 +32,6 @@ pub struct Presenter {
     /// The agent has answered since the user spoke.
     has_answered: bool,
     last_status: Option<(Timestamp, Option<MessageId>)>,
-}
-
-pub struct KnownTool {
-    call: ToolCall,
-    has_ended: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +47,7 @@ impl Presenter {
             editor,
             session,
             task: None,
-            tools: Vec::new(),
+            open_tools: Vec::new(),
             last_speaker: None,
             last_letter: None,
             has_answered: false,
@@ -63,7 +58,7 @@ impl Presenter {
     /// What follows is of this task.
     pub fn set_task(&mut self, task: TaskId) {
         if self.task.as_ref() != Some(&task) {
-            self.tools.clear();
+            self.open_tools.clear();
             self.task = Some(task);
         }
     }
@@ -127,13 +122,13 @@ impl Presenter {
 
     async fn tool(&mut self, call: ToolCall) {
         let Some(task) = self.task.clone() else { return };
-        let known = self.tools.iter_mut().find(|known| known.call.id == call.id && !known.has_ended);
-        let is_known = known.is_some();
-        let has_ended = call.phase != ToolPhase::Started;
-        let update = tool_calls::update(&task, &call, is_known);
+        let known = self.open_tools.iter().position(|open| open.id == call.id);
+        let update = tool_calls::update(&task, &call, known.is_some());
+        let is_open = call.phase == ToolPhase::Started;
         match known {
-            Some(known) => known.has_ended = has_ended,
-            None => self.tools.push(KnownTool { call, has_ended }),
+            Some(place) if !is_open => drop(self.open_tools.remove(place)),
+            None if is_open => self.open_tools.push(call),
+            Some(_) | None => {}
         }
         // Editors begin a new paragraph behind a tool.
         (self.last_speaker, self.last_letter) = (None, None);
@@ -142,12 +137,12 @@ impl Presenter {
 
     /// The call for which the agent asks permission, if it was shown: the one with this tool and this input.
     pub fn tool_asked_for(&self, name: Option<&str>, input: Option<&str>) -> Option<&str> {
-        let open = || self.tools.iter().rev().filter(|known| !known.has_ended);
-        let is_same_tool = |known: &&KnownTool| Some(known.call.name.as_str()) == name;
-        let is_same_input = |known: &&KnownTool| known.call.args.as_ref().map(|args| args.as_str()) == input;
+        let open = || self.open_tools.iter().rev();
+        let is_same_tool = |call: &&ToolCall| Some(call.name.as_str()) == name;
+        let is_same_input = |call: &&ToolCall| call.args.as_ref().map(|args| args.as_str()) == input;
         let exact = open().filter(is_same_tool).find(is_same_input);
         let found = exact.or_else(|| open().find(is_same_tool)).or_else(|| open().find(is_same_input));
-        found.map(|known| known.call.id.as_str())
+        found.map(|call| call.id.as_str())
     }
 
     /// A piece of an artifact, or all of it.

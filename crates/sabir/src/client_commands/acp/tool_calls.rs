@@ -61,9 +61,8 @@ pub fn update(task: &TaskId, call: &ToolCall, is_known: bool) -> SessionUpdate {
         said.map(|text| ToolContent::Content { content: Block::text(text.as_str()) }).into_iter().collect();
     let mut locations = Vec::new();
     if let Some(args) = &call.args {
-        let file = FILES.iter().find_map(|member| args.text_of(member)).filter(|path| path.starts_with('/'));
-        content.extend(file.as_ref().and_then(|path| diff(path, args)));
-        locations.extend(file.map(|path| Location { path }));
+        content.extend(diff(args));
+        locations.extend(file(args).map(|path| Location { path }));
     }
     let mut update = ToolCallUpdate {
         tool_call_id: id(task, &call.id),
@@ -81,10 +80,15 @@ pub fn update(task: &TaskId, call: &ToolCall, is_known: bool) -> SessionUpdate {
     SessionUpdate::ToolCall(update)
 }
 
+/// The file that a tool works on.
+fn file(args: &Json) -> Option<String> {
+    FILES.iter().find_map(|member| args.text_of(member)).filter(|path| path.starts_with('/'))
+}
+
 /// What an edit changes, where its input says so.
-fn diff(path: &str, args: &Json) -> Option<ToolContent> {
+pub fn diff(args: &Json) -> Option<ToolContent> {
     let (old_text, new_text) = (args.text_of("old_string")?, args.text_of("new_string")?);
-    Some(ToolContent::Diff { path: path.to_owned(), old_text, new_text })
+    Some(ToolContent::Diff { path: file(args)?, old_text, new_text })
 }
 
 #[cfg(test)]
