@@ -244,3 +244,37 @@ pub fn reason(status: &Status) -> String {
     };
     words.map_or_else(|| format!("{end}."), |words| format!("{end}: {}", words.trim()))
 }
+
+#[cfg(test)]
+mod tests {
+    use sabir_model::ContextId;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn calls_that_have_ended_are_forgotten() {
+        let (out, mut lines) = tokio::sync::mpsc::channel(16);
+        let context = ContextId::parse("c").unwrap();
+        let session = Arc::new(Session::new("s".into(), "/".into(), context, None));
+        let mut presenter = Presenter::new(Arc::new(Editor::new(out)), session);
+        presenter.set_task(TaskId::parse("t").unwrap());
+        let mut shown = Vec::new();
+        for (id, phase) in [
+            ("1", ToolPhase::Started),
+            ("2", ToolPhase::Started),
+            ("1", ToolPhase::Completed),
+            ("3", ToolPhase::Failed),
+            ("1", ToolPhase::Started),
+        ] {
+            let (id, name) = (id.to_owned(), format!("tool {id}"));
+            presenter.tool(ToolCall { id, name, phase, args: None, result: None, error: None }).await;
+            let line: serde_json::Value = serde_json::from_slice(&lines.recv().await.unwrap()).unwrap();
+            shown.push(line["params"]["update"]["sessionUpdate"].as_str().unwrap().to_owned());
+        }
+        assert_eq!(shown, ["tool_call", "tool_call", "tool_call_update", "tool_call", "tool_call"]);
+        let open: Vec<_> = presenter.open_tools.iter().map(|call| call.id.as_str()).collect();
+        assert_eq!(open, ["2", "1"]);
+        assert_eq!(presenter.tool_asked_for(Some("tool 2"), None), Some("2"));
+        assert_eq!(presenter.tool_asked_for(Some("tool 3"), Some("{}")), None);
+    }
+}
