@@ -298,6 +298,9 @@ impl Turn {
         let editor = self.editor.clone();
         let connection = self.connection.clone();
         tokio::select! {
+            // An editor that cancels closes its dialog, too. That is no answer to the question.
+            biased;
+            () = canceled(&mut self.cancel) => Ok(Decision::Canceled),
             response = editor.ask("session/request_permission", &request) => Ok(match response {
                 Ok(response) => Decision::Answer(request.answer(&response, status, &task)),
                 Err(why) => {
@@ -305,7 +308,6 @@ impl Turn {
                     Decision::CannotAsk
                 }
             }),
-            () = canceled(&mut self.cancel) => Ok(Decision::Canceled),
             () = until_closed(&connection, &task, status) => Ok(Decision::Closed),
         }
     }
@@ -320,6 +322,11 @@ impl Turn {
         );
         if !is_forbidden && !is_refusal {
             return Err(refusal);
+        }
+        if *self.cancel.borrow() {
+            // The user has canceled while the answer was on its way.
+            self.finish_cancel().await?;
+            return self.following_on();
         }
         let task = self.received.id().cloned().ok_or_else(unknown_task)?;
         if is_forbidden {
