@@ -36,12 +36,10 @@ const PATIENCE: Duration = Duration::from_secs(120);
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 /// The longest id that an answer repeats.
 const LONGEST_ID: usize = 1024;
-/// The longest line of a host.
+/// The longest line of a host, and the longest message for it: neither side may take all memory.
 const LONGEST_LINE: u64 = 64 << 20;
 /// Lines that wait for a host that reads slowly. Whoever has more to tell waits.
 const MOST_WAITING: usize = 16;
-/// The longest message of a stream. A server that never ends one must not take all memory.
-const LONGEST_EVENT: usize = 256 << 20;
 
 /// Carries messages until the host closes the standard input. A server that was started for that stops then.
 pub fn run(options: &McpOptions, load: Load, serve: Serve) -> anyhow::Result<()> {
@@ -332,7 +330,7 @@ impl Bridge {
             .get(header::CONTENT_TYPE)
             .is_some_and(|value| value.to_str().is_ok_and(|value| value.starts_with("text/event-stream")));
         if is_stream {
-            return self.tell_events(response).await;
+            return self.tell_events(response, text).await;
         }
         let session = response.headers.get(SESSION).cloned();
         let status = response.status;
@@ -366,8 +364,12 @@ impl Bridge {
         let _ = self.out.send(line).await;
     }
 
-    /// Tells the host each message of a stream as it comes.
-    async fn tell_events(&self, mut response: OpenResponse) -> anyhow::Result<()> {
+    /// Tells the host each message of a stream as it comes. A request gets an answer, even if the stream ends without one.
+    async fn tell_events(&self, mut response: OpenResponse, asked: &str) -> anyhow::Result<()> {
+        let read = |text: &[u8]| {
+            serde_json::from_slice(text).map(|Message { id, method, .. }| (id.is_some(), method.is_some()))
+        };
+        let mut is_answered = !matches!(read(asked.as_bytes()), Ok((true, true)));
         let mut pending = Vec::new();
         while let Some(bytes) = response.chunk(PATIENCE).await? {
             // What was looked at has no end in it, but perhaps its first half.
@@ -379,14 +381,19 @@ impl Bridge {
                 let data: Vec<&[u8]> =
                     frame.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"data: ")).collect();
                 if !data.is_empty() {
-                    self.tell(&data.join(&b' ')).await;
+                    let message = data.join(&b' ');
+                    is_answered = is_answered || matches!(read(&message), Ok((_, false)));
+                    self.tell(&message).await;
                 }
             }
-            if pending.len() > LONGEST_EVENT {
-                anyhow::bail!("the server sends a message of more than {} MiB", LONGEST_EVENT >> 20);
+            if pending.len() as u64 > LONGEST_LINE {
+                anyhow::bail!("the server sends a message of more than {} MiB; a task goes on", LONGEST_LINE >> 20);
             }
         }
-        Ok(())
+        match is_answered {
+            true => Ok(()),
+            false => anyhow::bail!("the server ended its answer before it was complete; a task goes on"),
+        }
     }
 }
 

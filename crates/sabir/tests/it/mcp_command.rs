@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
@@ -329,6 +330,44 @@ fn a_host_that_reads_nothing_more_does_not_keep_the_store() {
         host.program.kill().unwrap();
     }
     assert_eq!((ended, address_file(folder.path())), (Some(0), None));
+}
+
+/// A server that answers its first request with these bytes, some of them many times, and closes the connection.
+fn answer_once(start: &'static str, piece: &'static [u8], times: usize) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        let mut stream = BufReader::new(listener.accept().unwrap().0);
+        let mut line = String::new();
+        while stream.read_line(&mut line).unwrap() > 2 {
+            line.clear();
+        }
+        let stream = stream.get_mut();
+        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n").unwrap();
+        stream.write_all(start.as_bytes()).unwrap();
+        // It may be hung up on.
+        let _ = (0..times).try_for_each(|_| stream.write_all(piece));
+    });
+    url
+}
+
+#[test]
+fn a_request_is_answered_although_the_stream_of_the_server_breaks_off() {
+    static MANY: [u8; 1 << 16] = [b'x'; 1 << 16];
+    let progress = "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{}}\n\n";
+    let ended = "ended its answer before it was complete";
+    for (start, piece, times, expected) in [
+        ("", &b""[..], 0, ended),
+        (progress, b"", 0, ended),
+        ("data: {\"jsonrpc\":\"2.0\",\"id\":\"tools/list\",\"result\":", b"", 0, ended),
+        ("data: ", &MANY, 1 << 15, "a message of more than 64 MiB"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut host = Host::start(folder.path(), &["--url", &answer_once(start, piece, times)]);
+        let answer = host.ask("tools/list", json!({}));
+        assert!(answer["error"]["message"].as_str().unwrap().contains(expected), "{answer}");
+        assert_eq!(host.end(), 0);
+    }
 }
 
 #[test]
