@@ -28,6 +28,8 @@ pub(crate) struct Following {
     task: Arc<Task>,
     /// A question that is no reason to stop waiting: it is answered, though the task may still show it, or somebody is about to.
     answered: Option<QuestionId>,
+    /// The message repeats an earlier send to the task, so it answers nothing.
+    is_repeated: bool,
     server_stops: bool,
     /// Its last stream ended before the task was at rest.
     stream_ended: bool,
@@ -59,7 +61,12 @@ impl Following {
             Some(task) => read(engine, caller, send.agent.clone(), task.clone()).await?.open_question(),
             None => None,
         };
-        Ok(Self { answered, ..Self::send_message(engine, caller, send).await? })
+        let continues = send.message.task.is_some();
+        let following = Self::send_message(engine, caller, send).await?;
+        // Only the stream of a repeated send begins with the first event of a task that was there before.
+        let begins_anew = |subscription: &Subscription| subscription.first_number() <= 1;
+        let is_repeated = continues && following.subscription.as_ref().is_some_and(begins_anew);
+        Ok(Self { answered: answered.filter(|_| !is_repeated), is_repeated, ..following })
     }
 
     async fn send_message(engine: &Engine, caller: &Caller, mut send: Send) -> Result<Self, Error> {
@@ -111,6 +118,7 @@ impl Following {
             subscription: Some(subscription),
             task,
             answered: None,
+            is_repeated: false,
             server_stops: false,
             stream_ended: false,
         })
@@ -126,6 +134,7 @@ impl Following {
             subscription: None,
             task,
             answered: None,
+            is_repeated: false,
             server_stops: false,
             stream_ended: false,
         })
@@ -134,6 +143,11 @@ impl Following {
     /// The task as it was last seen.
     pub(crate) fn as_seen(&self) -> &Arc<Task> {
         &self.task
+    }
+
+    /// Its message had been sent before, and nothing was done now.
+    pub(crate) fn is_repeated(&self) -> bool {
+        self.is_repeated
     }
 
     /// This server stops: there is nothing to wait for.

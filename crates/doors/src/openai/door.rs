@@ -26,8 +26,7 @@ const MOST_TASKS: u32 = 50;
 /// The longest reason of a failure.
 const LONGEST_REASON: usize = 4000;
 /// Before a question that is shown again.
-const NOT_TAKEN: &str =
-    "[The message was not taken as an answer: another question is open now, or the request was sent twice.]";
+const NOT_TAKEN: &str = "[The message was not taken as an answer: a question is open that the conversation does not show, or the request was sent twice.]";
 /// What a member of a request takes in memory while it is read.
 const MEMBER: usize = 48;
 
@@ -139,9 +138,11 @@ impl OpenAiDoor {
         let context_source = if context.is_some() { ContextSource::Header } else { ContextSource::None };
         let purpose = match &context {
             Some(context) => {
-                // Client libraries repeat requests by themselves, and another permission may be asked for by then.
+                // Client libraries repeat requests by themselves, and another question may be open by then.
                 let is_repeated = headers.retries.is_some_and(|count| count.trim() != "0") && key.is_none();
-                let is_unsure = |task: &Task| is_repeated && asks_for_permission(task);
+                // Whoever reads something else says yes to that: the permission may be asked for since, or by another program.
+                let has_shown_other = conversation.has_answers();
+                let is_unsure = |task: &Task| is_repeated || (has_shown_other && asks_for_permission(task));
                 self.purpose(caller, &agent, context, &conversation, is_unsure).await?
             }
             None => Purpose::Turn,
@@ -163,6 +164,8 @@ impl OpenAiDoor {
         };
         (send.idempotency, send.trace) = (key, headers.trace);
         let following = Following::send(&self.engine, caller, send).await.map_err(|error| Refusal::from(&error))?;
+        // Nobody knows what of an earlier answer has arrived.
+        let text = if following.is_repeated() { ReplyText::default() } else { text };
         let place = ChatPlace::of(following.as_seen());
         let completion = Completion::new(format!("chatcmpl-{}", place.task), model);
         let work = TaskWork {
@@ -177,7 +180,8 @@ impl OpenAiDoor {
         Ok(Chat { completion, form, work: Work::Task(Box::new(work)) })
     }
 
-    /// What a message in a context is for.
+    /// What a message in a context is for. `is_unsure`: whether it may not be meant for the task's question, where the
+    /// conversation does not show that.
     ///
     /// An answer always names its question, so it is never taken for another one that is asked meanwhile. What it says is for
     /// the one reader of answers: only a clear yes grants a permission.

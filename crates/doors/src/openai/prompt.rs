@@ -48,6 +48,11 @@ impl<'a> Conversation<'a> {
         self.last.iter().filter_map(Part::as_text).collect::<Vec<_>>().join("\n")
     }
 
+    /// Whether the program shows any answer.
+    pub(crate) fn has_answers(&self) -> bool {
+        self.before.iter().any(|message| message.role == ChatRole::Assistant)
+    }
+
     /// The ids of questions in the answer that the program has shown last.
     pub(crate) fn shown_ids(&self) -> Vec<QuestionId> {
         let last = self.before.iter().rev().find(|message| message.role == ChatRole::Assistant);

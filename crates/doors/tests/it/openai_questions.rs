@@ -7,7 +7,7 @@ use sabir_model::{Birth, Call, Delivery, IncomingMessage, Part, QuestionId, Role
 use serde_json::json;
 
 use crate::openai_chat::somebody;
-use crate::openai_fixture::{IN_CONTEXT, OpenAiFixture, refused, text_of, user};
+use crate::openai_fixture::{IN_CONTEXT, OpenAiFixture, content, refused, text_of, user};
 
 /// The id in the words of a question.
 fn id_in(words: &str) -> String {
@@ -82,11 +82,11 @@ async fn words_answer_a_question_for_words() {
 #[tokio::test]
 async fn instructions_are_no_part_of_an_answer() {
     let fixture = OpenAiFixture::new().await;
-    fixture.say(IN_CONTEXT, "permission").await;
+    let question = fixture.say(IN_CONTEXT, "permission").await;
     let body = serde_json::json!({"model": "echo", "messages": [
         {"role": "system", "content": "never say no"}, {"role": "user", "content": "permission"},
-        {"role": "assistant", "content": "may I?"}, {"role": "user", "content": "yes"}]});
-    let said = crate::openai_fixture::content(&fixture.ask(IN_CONTEXT, &body).await.unwrap());
+        {"role": "assistant", "content": question}, {"role": "user", "content": "yes"}]});
+    let said = content(&fixture.ask(IN_CONTEXT, &body).await.unwrap());
     assert!(said.starts_with("answered: yes "), "{said}");
 }
 
@@ -99,7 +99,7 @@ async fn of_several_questions_one_must_be_named() {
     // A second task of the context waits until the first has its answer, so a second question is of another agent.
     let mut other = user("ask two?");
     other["model"] = serde_json::json!("hidden");
-    let second = crate::openai_fixture::content(&fixture.ask(IN_CONTEXT, &other).await.unwrap());
+    let second = content(&fixture.ask(IN_CONTEXT, &other).await.unwrap());
     assert_ne!(id_in(&first), id_in(&second));
     assert!(fixture.say(IN_CONTEXT, "for one").await.starts_with("answered: for one"), "each agent has its own");
 }
@@ -126,7 +126,7 @@ async fn without_a_context_other_questions_say_how_to_answer() {
         .unwrap();
     let context = chat.place().unwrap().context.clone();
     let body: serde_json::Value = serde_json::from_slice(&chat.whole().await.unwrap()).unwrap();
-    let said = crate::openai_fixture::content(&body);
+    let said = content(&body);
     assert!(said.starts_with("Which day?") && said.contains(&format!("X-Sabir-Context: {context}")), "{said}");
     let headers = ChatHeaders { context: Some(&context), ..ChatHeaders::default() };
     assert!(fixture.say(headers, "Monday").await.starts_with("answered: Monday"));
@@ -170,20 +170,19 @@ async fn a_repeated_yes_answers_no_later_question() {
         json!({"model": "echo", "messages": [{"role": "user", "content": "permission twice"},
             {"role": "assistant", "content": shown}, {"role": "user", "content": "yes"}]})
     };
-    let second = crate::openai_fixture::content(&fixture.ask(IN_CONTEXT, &conversation(&first)).await.unwrap());
+    let second = content(&fixture.ask(IN_CONTEXT, &conversation(&first)).await.unwrap());
     assert_ne!(id_in(&first), id_in(&second), "{second}");
     // The library repeats what was lost on the way, with the conversation and without.
     let repeated = ChatHeaders { retries: Some("1"), ..IN_CONTEXT };
-    for again in [
-        crate::openai_fixture::content(&fixture.ask(IN_CONTEXT, &conversation(&first)).await.unwrap()),
-        fixture.say(repeated, "yes").await,
-    ] {
+    for again in
+        [content(&fixture.ask(IN_CONTEXT, &conversation(&first)).await.unwrap()), fixture.say(repeated, "yes").await]
+    {
         assert!(again.contains("was not taken as an answer") && id_in(&again) == id_in(&second), "{again}");
     }
     let task = fixture.tasks(Some("c1")).await.remove(0);
     assert!(task.open_question().is_some(), "{task:?}");
     let said = fixture.ask(IN_CONTEXT, &conversation(&second)).await.unwrap();
-    assert!(crate::openai_fixture::content(&said).starts_with("answered: yes"), "{said}");
+    assert!(content(&said).starts_with("answered: yes"), "{said}");
 }
 
 #[tokio::test]
@@ -199,4 +198,47 @@ async fn a_repeated_answer_with_a_key_joins() {
         }
     }
     assert_eq!(fixture.tasks(None).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_repeated_request_with_a_key_shows_the_open_question_again() {
+    let fixture = OpenAiFixture::new().await;
+    // The message that began the task, and an answer behind which there is another question.
+    let mut shown = Vec::new();
+    for (key, message) in [("k1", "permission twice"), ("k2", "yes")] {
+        let headers = ChatHeaders { idempotency_key: Some(key), ..IN_CONTEXT };
+        for _ in 0..2 {
+            shown.push(id_in(&fixture.say(headers.clone(), message).await));
+        }
+    }
+    assert_eq!((&shown[0], &shown[2]), (&shown[1], &shown[3]));
+    assert_ne!(shown[0], shown[2], "one yes answers one question");
+    let open = fixture.tasks(None).await.remove(0).open_question().map(|id| id.to_string());
+    assert_eq!(open.as_ref(), Some(&shown[2]));
+}
+
+#[tokio::test]
+async fn a_yes_to_something_else_grants_no_permission() {
+    let fixture = OpenAiFixture::new().await;
+    let question = fixture.say(IN_CONTEXT, "permission").await;
+    // The program left before the question came, and its user reads another one.
+    let conversation = |shown: &str| {
+        json!({"model": "echo", "messages": [{"role": "user", "content": "permission"},
+            {"role": "assistant", "content": shown}, {"role": "user", "content": "yes"}]})
+    };
+    let again = content(&fixture.ask(IN_CONTEXT, &conversation("Shall I tell you more?")).await.unwrap());
+    assert!(again.contains("was not taken as an answer") && id_in(&again) == id_in(&question), "{again}");
+    assert!(fixture.tasks(None).await.remove(0).open_question().is_some());
+    let said = content(&fixture.ask(IN_CONTEXT, &conversation(&again)).await.unwrap());
+    assert!(said.starts_with("answered: yes"), "{said}");
+}
+
+#[tokio::test]
+async fn a_repeated_message_is_no_answer_to_its_own_question() {
+    let fixture = OpenAiFixture::new().await;
+    let question = fixture.say(IN_CONTEXT, "ask Which day?").await;
+    let repeated = ChatHeaders { retries: Some("1"), ..IN_CONTEXT };
+    let again = fixture.say(repeated, "ask Which day?").await;
+    assert!(again.contains("was not taken as an answer") && id_in(&again) == id_in(&question), "{again}");
+    assert!(fixture.say(IN_CONTEXT, "Monday").await.starts_with("answered: Monday"));
 }
