@@ -196,9 +196,11 @@ impl Conversation<'_> {
 /// Ids are needed to tell results apart, and not every server gives them.
 fn numbered(calls: Vec<RequestedCall>, round: usize) -> Vec<ChatToolCall> {
     let mut known: Vec<ChatToolCall> = Vec::new();
-    for (at, RequestedCall { id, name, arguments }) in calls.into_iter().enumerate() {
-        let is_own = !id.is_empty() && known.iter().all(|call| call.id != id);
-        let id = if is_own { id } else { format!("call_{round}_{}", at + 1) };
+    for RequestedCall { id, name, arguments } in calls {
+        let is_free = |id: &String| !id.is_empty() && known.iter().all(|call| call.id != *id);
+        let mut others = (known.len() + 1..).map(|number| format!("call_{round}_{number}"));
+        let own = Some(id).filter(is_free).or_else(|| others.find(is_free));
+        let id = own.expect("numbers do not end");
         known.push(ChatToolCall { id, kind: Function::Function, function: CalledFunction { name, arguments } });
     }
     known
@@ -246,6 +248,9 @@ mod tests {
         let ids: Vec<String> =
             numbered(vec![call("a"), call(""), call("a"), call("b")], 2).into_iter().map(|call| call.id).collect();
         assert_eq!(ids, ["a", "call_2_2", "call_2_3", "b"]);
+        let calls = vec![call("call_2_2"), call(""), call("call_2_3")];
+        let ids: Vec<String> = numbered(calls, 2).into_iter().map(|call| call.id).collect();
+        assert_eq!(ids, ["call_2_2", "call_2_3", "call_2_4"]);
     }
 
     #[test]
