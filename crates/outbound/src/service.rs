@@ -70,6 +70,11 @@ impl Service {
         &self.0.url
     }
 
+    /// What the server says, without the credential: some repeat it where they say what is wrong with it.
+    pub fn mask(&self, text: &str) -> String {
+        self.0.credentials.mask(text)
+    }
+
     /// POSTs JSON; `timeout` is for the head of the response. `headers` are of no secret.
     pub async fn post(
         &self,

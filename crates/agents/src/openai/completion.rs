@@ -118,7 +118,8 @@ async fn open(settings: &OpenAiSettings, quirks: &Quirks, prompt: &Prompt<'_>) -
     }
     let (status, retry_after) = (response.status.as_u16(), response.retry_after());
     let body = response.complete(ERROR_BODY).await.map(|response| response.body).unwrap_or_default();
-    let text: String = String::from_utf8_lossy(&body).chars().take(1000).collect();
+    let body = settings.service.mask(&String::from_utf8_lossy(&body));
+    let text: String = body.chars().take(1000).collect();
     tracing::warn!(status, text, url = settings.service.url(), "a model server refused a request");
     Err(Failure::of_response(status, &body, retry_after))
 }
@@ -138,7 +139,7 @@ async fn read(
             _ => broken(Failure::Broken),
         })?;
         return match reader.feed(&String::from_utf8_lossy(&body.body)) {
-            Piece::Error(reason) => Err(broken(Failure::InAnswer(reason))),
+            Piece::Error(reason) => Err(broken(Failure::InAnswer(settings.service.mask(&reason)))),
             Piece::TooLarge => Err(broken(Failure::TooLarge)),
             _ if !reader.is_complete() => Err(broken(Failure::NotChat)),
             Piece::Text(text) => {
@@ -182,7 +183,7 @@ async fn read(
                     has_begun = true;
                     publisher.publish(Update::Thought(String::new())).await;
                 }
-                Piece::Error(reason) => end = Some(Err(Failure::InAnswer(reason))),
+                Piece::Error(reason) => end = Some(Err(Failure::InAnswer(settings.service.mask(&reason)))),
                 Piece::TooLarge => end = Some(Err(Failure::TooLarge)),
                 Piece::End => end = Some(Ok(())),
                 Piece::Nothing => {}

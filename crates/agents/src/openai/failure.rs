@@ -38,8 +38,7 @@ const LONGEST_REASON: usize = 300;
 
 impl Failure {
     /// Of an answer that is no success. Its body may be anything.
-    pub(super) fn of_response(status: u16, body: &[u8], retry_after: Option<Duration>) -> Self {
-        let body = String::from_utf8_lossy(body);
+    pub(super) fn of_response(status: u16, body: &str, retry_after: Option<Duration>) -> Self {
         let reason = Object::parse(body.trim()).and_then(|body| error_message(&body));
         Failure::Status { status, reason: reason.map(|reason| cut(&reason)), retry_after }
     }
@@ -167,7 +166,7 @@ mod tests {
             (400, r#"{"object":"error","message":"too long"}"#, false, "refused the request: too long"),
             (418, "tea", false, "refused the request (HTTP status 418)"),
         ] {
-            let failure = Failure::of_response(status, body.as_bytes(), None);
+            let failure = Failure::of_response(status, body, None);
             let text = failure.to_string();
             assert!(text.contains(expected), "{status}: {text}");
             assert!(!text.contains("sk-abc") && !text.contains("secret.py"), "{text}");

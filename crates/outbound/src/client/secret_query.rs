@@ -23,6 +23,10 @@ impl SecretQuery {
         SecretQuery { name: name.into(), value: value.into() }
     }
 
+    pub(crate) fn value(&self) -> &str {
+        &self.value
+    }
+
     /// The URL as it is sent, with the secret.
     pub(super) fn add_to(&self, target: &Target) -> Uri {
         let (url, parameter) = (target.to_string(), self.parameter());

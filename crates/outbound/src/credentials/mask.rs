@@ -1,4 +1,4 @@
-//! Masks secrets in what a token endpoint says of an error: some repeat what they were sent.
+//! Masks secrets in what a server says of an error: some repeat what they were sent.
 
 use sabir_model::Base64;
 use sabir_wire::percent_encode;

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::error::CredentialError;
+use super::secret::Secret;
 use super::token_answer::Grant;
 use super::token_fetcher::TokenFetcher;
 use super::token_state::{NumberedToken, TokenState};
@@ -59,6 +60,11 @@ impl TokenCache {
     /// The upstream has refused the token with this number. Whether another request may be shown another token.
     pub fn refused(&self, number: u64) -> bool {
         self.shared().state.refused(number, Instant::now())
+    }
+
+    /// The token that requests are shown now, if there is one.
+    pub fn known(&self) -> Option<Secret> {
+        Some(self.shared().state.current(Instant::now())?.ok()?.token)
     }
 
     /// Where the token comes from: a path, or a URL without its query.

@@ -7,7 +7,9 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue, header};
 
 use super::error::{CredentialError, InvalidCredentials};
+use super::mask::Mask;
 use super::origin::Origin;
+use super::secret::Secret;
 use super::sendable::{MAX_LENGTH, cookie, header_name, header_value, is_token};
 use super::settings::{ApiKey, ApiKeyPlace, Authentication, CredentialSettings, TokenInput};
 use super::token_cache::TokenCache;
@@ -17,6 +19,8 @@ use crate::client::{Request, SecretQuery};
 
 /// A request waits no longer for a token, whatever its own time limit is.
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
+/// Shorter values of headers are found in any text.
+const SHORTEST_MASKED: usize = 8;
 
 /// Cheap to clone; clones share their tokens.
 #[derive(Clone, Default)]
@@ -89,6 +93,24 @@ impl UpstreamCredentials {
             request.headers.insert(header::AUTHORIZATION, bearer(token.token.as_str()));
         }
         Ok(ShownToken(token.map(|token| token.number)))
+    }
+
+    /// The text without what the upstream is shown: some repeat it where they say what is wrong with it.
+    pub fn mask(&self, text: &str) -> String {
+        let Credentials { headers, query, token, .. } = &*self.0;
+        let mut mask = Mask::default();
+        for value in headers.iter().filter_map(|(_, value)| value.to_str().ok()) {
+            // Also without the scheme of an authorization or the name of a cookie.
+            let bare = [' ', '='].into_iter().filter_map(|end| Some(value.split_once(end)?.1));
+            for form in bare.chain([value]).filter(|form| form.len() >= SHORTEST_MASKED) {
+                mask.add(&Secret::new(form));
+            }
+        }
+        let others = query.as_ref().map(|query| Secret::new(query.value())).into_iter();
+        for secret in others.chain(token.as_ref().and_then(|cache| cache.known())) {
+            mask.add(&secret);
+        }
+        mask.apply(text)
     }
 
     /// Whether another try after a refusal can show something else.
@@ -182,5 +204,37 @@ impl fmt::Debug for UpstreamCredentials {
             .field("query", query)
             .field("token", &token.as_ref().map(|cache| cache.source()))
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_is_masked_where_it_is_repeated() {
+        let key = |place, name: &str| {
+            Authentication::ApiKey(ApiKey { place, name: name.to_owned(), value: Secret::new("geheim-1234") })
+        };
+        let basic = Authentication::Basic { user: "ann".to_owned(), password: Secret::new("geheim-1234") };
+        for (authentication, said, expected) in [
+            (Authentication::None, "geheim-1234", "geheim-1234"),
+            (Authentication::Bearer(TokenInput::Text(Secret::new("geheim-1234"))), "no geheim-1234!", "no ***!"),
+            (
+                Authentication::Bearer(TokenInput::Text(Secret::new("geheim-1234"))),
+                "authorization: Bearer geheim-1234",
+                "authorization: ***",
+            ),
+            (key(ApiKeyPlace::Header, "api-key"), "no geheim-1234!", "no ***!"),
+            (key(ApiKeyPlace::Cookie, "session"), "no geheim-1234!", "no ***!"),
+            (key(ApiKeyPlace::Query, "key"), "no ?key=geheim-1234!", "no ?key=***!"),
+            (basic, "no YW5uOmdlaGVpbS0xMjM0!", "no ***!"),
+        ] {
+            let headers = vec![("x-team".to_owned(), Secret::new("red"))];
+            let settings = CredentialSettings { authentication, headers };
+            let credentials = UpstreamCredentials::new(settings, &["https://a.example"]).unwrap();
+            assert_eq!(credentials.mask(said), expected);
+            assert_eq!(credentials.mask("tired of red tape"), "tired of red tape", "short values are words");
+        }
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::fixture::{Front, Model, Reply, end, piece, refuses, says, within};
 use crate::SABIR;
-use crate::program_fixture::{answer, message, message_with_file, reason, send, state};
+use crate::program_fixture::{answer, message, message_with_file, reason, send, state, wait_for};
 use crate::server_fixture::v03_message;
 
 #[test]
@@ -173,6 +173,28 @@ fn the_key_is_shown_as_the_server_wants_it() {
         assert_eq!(state(&send(&server, message("hi"))), "COMPLETED");
         let head = &model.asked()[0].head;
         assert!(head.contains(expected), "{more}: {head}");
+    }
+}
+
+#[test]
+fn a_key_that_the_server_repeats_is_told_to_nobody() {
+    let in_answer = json!({"error": {"message": "who is sk-geheim-1?"}}).to_string();
+    for reply in [
+        refuses(400, "bad authorization: Bearer sk-geheim-1"),
+        refuses(401, "Incorrect API key provided: sk-geheim-1"),
+        Reply::Stream(vec![piece("a"), in_answer]),
+    ] {
+        let model = Model::new(vec![reply]);
+        let front = Front::new(&model, "api_key_env = \"MODEL_KEY\"");
+        let log = front.folder.path().join("log");
+        let options = front.options().variable("MODEL_KEY", "sk-geheim-1");
+        let server = options.start_with(std::fs::File::create(&log).unwrap().into());
+        let task = send(&server, message("hi"));
+        assert_eq!(state(&task), "FAILED", "{task}");
+        assert!(!task.to_string().contains("geheim"), "{task}");
+        let logged = || std::fs::read_to_string(&log).unwrap();
+        wait_for("the failure is logged", || logged().contains("a model gave no answer"));
+        assert!(!logged().contains("geheim"), "{}", logged());
     }
 }
 
