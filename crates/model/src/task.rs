@@ -147,10 +147,11 @@ impl Task {
         self.status.approver()
     }
 
-    /// The question that the task waits to have answered.
+    /// The question that the task waits to have answered. A task of a list without artifacts does not know how many events it
+    /// has, so only a question that tells its own id is found there.
     pub fn open_question(&self) -> Option<QuestionId> {
         // After a turn that ended by asking, nothing happens until the answer comes.
-        let by_turn = || self.turn_over.then(|| QuestionId::issue(&self.id, self.seq));
+        let by_turn = || (self.turn_over && self.seq > 0).then(|| QuestionId::issue(&self.id, self.seq));
         self.status.question_id(&self.id).or_else(|| by_turn().filter(|_| self.status.state.is_waiting()))
     }
 

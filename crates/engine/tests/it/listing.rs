@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sabir_engine::{Answer, Builder, Limits};
-use sabir_model::{AgentId, Call, Caller, ContextId, Get, List, Page, Send, State, Wanted};
+use sabir_model::{AgentId, Call, Caller, ContextId, Get, List, Page, QuestionForm, Send, State, Wanted};
 use sabir_store::MemoryStore;
 use sabir_testkit::clock::ManualClock;
 
@@ -27,6 +27,18 @@ async fn page(fixture: &Fixture, list: List) -> Page {
     match fixture.call(Call::List(list)).await.unwrap() {
         Answer::Page(page) => *page,
         _ => panic!("expected a page"),
+    }
+}
+
+#[tokio::test]
+async fn a_listed_task_names_no_other_question_than_the_task() {
+    let fixture = Fixture::with(asking().asking_in(QuestionForm::WordsOnly)).await;
+    let asked = fixture.task(text("ask which?")).await;
+    let question = fixture.get(&asked.id).await.open_question();
+    assert!(question.is_some());
+    for (artifacts, expected) in [(Wanted::Yes, question), (Wanted::No, None)] {
+        let listed = page(&fixture, List { artifacts, ..list() }).await.tasks.remove(0);
+        assert_eq!((listed.status.state, listed.open_question()), (State::InputRequired, expected), "{artifacts:?}");
     }
 }
 
