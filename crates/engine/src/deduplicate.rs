@@ -7,6 +7,7 @@ use std::sync::Arc;
 use sabir_model::{AgentId, Caller, Error, Message};
 
 use crate::cluster::Loaded;
+use crate::delegation::may_see;
 use crate::engine::Engine;
 use crate::in_flight::{InFlightGuard, InFlightSend, Registration};
 use crate::send_result::{SendEffect, SendResult};
@@ -46,6 +47,10 @@ impl Engine {
                         // Retention deleted the task and its key after the key was found.
                         continue;
                     }
+                    // Ids may have any characters, so the keys of programs of two tasks may be equal.
+                    if lease.with_task(|task| may_see(caller, task)) == Some(false) {
+                        return Err(key_of_another());
+                    }
                     return Ok(Some(SendResult { lease, effect: SendEffect::Duplicate }));
                 }
             }
@@ -78,6 +83,10 @@ impl Engine {
 fn check_joins(caller: &Caller, key: &TopicKey) -> Result<(), Error> {
     match key.owner == caller.owner || caller.is_admin() {
         true => Ok(()),
-        false => Err(Error::invalid("Idempotency-Key", "belongs to a send that this credential could not have made")),
+        false => Err(key_of_another()),
     }
+}
+
+fn key_of_another() -> Error {
+    Error::invalid("Idempotency-Key", "belongs to a send that this credential could not have made")
 }

@@ -36,6 +36,7 @@ pub struct FaultyStore<S> {
     loads_at: AtomicUsize,
     failing_outcomes: AtomicUsize,
     failing_looks: AtomicUsize,
+    failing_loads: AtomicUsize,
     freezing_look: Mutex<Option<Duration>>,
     panicking_reads: AtomicUsize,
 }
@@ -59,6 +60,7 @@ impl<S: Store> FaultyStore<S> {
             loads_at: AtomicUsize::new(0),
             failing_outcomes: AtomicUsize::new(0),
             failing_looks: AtomicUsize::new(0),
+            failing_loads: AtomicUsize::new(0),
             freezing_look: Mutex::default(),
             panicking_reads: AtomicUsize::new(0),
         }
@@ -109,6 +111,11 @@ impl<S: Store> FaultyStore<S> {
 
     pub fn fail_looks(&self, count: usize) {
         self.failing_looks.store(count, Ordering::SeqCst);
+    }
+
+    /// The next tasks cannot be loaded.
+    pub fn fail_loads(&self, count: usize) {
+        self.failing_loads.store(count, Ordering::SeqCst);
     }
 
     /// The next reads of events panic.
@@ -272,7 +279,7 @@ impl<S: Store> Store for FaultyStore<S> {
 
     fn load(&self, task: TaskNo) -> StoreFuture<'_, Option<Task>> {
         self.reads.fetch_add(1, Ordering::SeqCst);
-        self.store.load(task)
+        unless_failing(&self.failing_loads, || self.store.load(task))
     }
 
     fn get(&self, owner: &Owner, agent: Option<&AgentId>, task: &TaskId) -> StoreFuture<'_, Option<Task>> {

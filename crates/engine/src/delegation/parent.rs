@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use sabir_model::{Caller, Error, State};
-use sabir_store::AuditAction;
+use sabir_store::{AuditAction, StoreError, TaskRow};
 use tokio::sync::watch;
 
 use crate::audit::CallAudit;
@@ -23,7 +23,9 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 enum Look {
     /// The child has ended, or its parent has completed.
     Over,
-    /// The parent has ended without a result; `None`: it is deleted.
+    /// Retention has deleted the parent, so it has ended.
+    ParentGone,
+    /// The parent has ended without a result; `None`: it was deleted before it could be seen how it ended.
     ParentEnded(Option<State>),
     Wait(Box<Watched>),
 }
@@ -69,13 +71,34 @@ impl Engine {
                 }
                 tokio::time::sleep(LOOK_AGAIN).await;
             };
-            for row in unfinished.into_iter().map(|unfinished| unfinished.row).filter(|row| row.state.is_waiting()) {
-                let Ok(Some(task)) = store.load(row.no).await else { continue };
-                let Some(delegated) = task.delegated() else { continue };
-                let (agent, task) = (delegated.parent.agent.clone(), delegated.parent.task.clone());
-                let parent = TopicKey { owner: row.owner.clone(), agent, task };
-                let child = TopicKey { owner: row.owner, agent: row.agent, task: row.task };
-                tokio::spawn(follow(core.clone(), left.clone(), child, parent));
+            let waiting = unfinished.into_iter().map(|unfinished| unfinished.row).filter(|row| row.state.is_waiting());
+            let mut rows: Vec<TaskRow> = waiting.collect();
+            loop {
+                let mut unread = Vec::new();
+                for row in rows {
+                    let task = match store.load(row.no).await {
+                        Ok(Some(task)) => task,
+                        // What is damaged is shown as failed, and nobody waits for it.
+                        Ok(None) | Err(StoreError::Damaged { .. } | StoreError::Closed | StoreError::Lost(_)) => {
+                            continue;
+                        }
+                        Err(error) => {
+                            tracing::warn!(task = %row.task, %error, "cannot see whether a task is delegated; will try again");
+                            unread.push(row);
+                            continue;
+                        }
+                    };
+                    let Some(delegated) = task.delegated() else { continue };
+                    let (agent, task) = (delegated.parent.agent.clone(), delegated.parent.task.clone());
+                    let parent = TopicKey { owner: row.owner.clone(), agent, task };
+                    let child = TopicKey { owner: row.owner, agent: row.agent, task: row.task };
+                    tokio::spawn(follow(core.clone(), left.clone(), child, parent));
+                }
+                if unread.is_empty() || core.strong_count() == 0 {
+                    return;
+                }
+                rows = unread;
+                tokio::time::sleep(LOOK_AGAIN).await;
             }
         });
     }
@@ -92,7 +115,7 @@ impl Engine {
         }
         let parent = self.core.feed.open(parent.clone());
         if self.load(&parent).await? == Loaded::Missing {
-            return Ok(Look::ParentEnded(None));
+            return Ok(Look::ParentGone);
         }
         Ok(match parent.with_task(|task| task.status.state) {
             Some(State::Completed) => Look::Over,
@@ -125,11 +148,18 @@ impl Engine {
 
 /// Ends with the child, with its parent or with the engine, and keeps none of them alive.
 async fn follow(core: Weak<Core>, mut left: watch::Receiver<bool>, child: TopicKey, parent: TopicKey) {
+    let mut was_seen = false;
     loop {
         let looked = {
             let Some(core) = core.upgrade() else { return };
             let engine = Engine { core };
-            match engine.look_at_parent(&child, &parent).await {
+            let looked = match engine.look_at_parent(&child, &parent).await {
+                // It had ended before anything was followed here. Whoever followed it then has seen how.
+                Ok(Look::ParentGone) if !was_seen => Ok(Look::Over),
+                Ok(Look::ParentGone) => Ok(Look::ParentEnded(None)),
+                looked => looked,
+            };
+            match looked {
                 Ok(Look::ParentEnded(state)) => match engine.cancel_child(&child, &parent, state).await {
                     Ok(()) => return,
                     Err(error) => Err(error),
@@ -138,8 +168,9 @@ async fn follow(core: Weak<Core>, mut left: watch::Receiver<bool>, child: TopicK
             }
         };
         match looked {
-            Ok(Look::Over | Look::ParentEnded(_)) => return,
+            Ok(Look::Over | Look::ParentGone | Look::ParentEnded(_)) => return,
             Ok(Look::Wait(watched)) => {
+                was_seen = true;
                 let is_over = |activity| matches!(activity, TaskActivity::Finished | TaskActivity::StoreFailing);
                 let failing = tokio::select! {
                     now = watched.parent.until(|now| is_over(now.activity)) => now,

@@ -6,13 +6,15 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use sabir_engine::{
     AgentError, Answer, AuditKeep, AuditQuery, Builder, DelegationLimits, Engine, EngineSettings, Hosted, Limits,
-    Outcome, Turn,
+    Outcome, RetentionPolicy, Turn,
 };
 use sabir_model::{
     AgentId, Call, Caller, Cancel, Content, Delivery, Error, Get, IdempotencyKey, Json, List, OnFinishedCancel,
     OnFinishedSubscribe, OnUnknown, Part, PushCall, Required, Send, State, Subscribe, Task, TaskId, Wanted,
 };
 use sabir_store::{MemoryStore, Store};
+use sabir_testkit::clock::ManualClock;
+use sabir_testkit::faulty::FaultyStore;
 use sabir_testkit::scripted::ScriptedAgent;
 use tokio::sync::{Barrier, mpsc, watch};
 use tokio::time::timeout;
@@ -546,6 +548,110 @@ async fn a_child_that_waits_is_canceled_after_a_restart_that_its_parent_did_not_
     let child = ended(&engine, &child).await;
     assert_eq!(child.status.state, State::Canceled);
     assert!(status(&child).ends_with("is failed"), "{}", status(&child));
+}
+
+/// `coder` has a program, and `asker` asks back. Retention deletes what has settled a minute ago.
+async fn with_retention(
+    store: &Arc<FaultyStore<MemoryStore>>,
+    clock: &Arc<ManualClock>,
+    programs: &Programs,
+) -> Engine {
+    let retention = RetentionPolicy { max_age: Some(Duration::from_secs(60)), ..RetentionPolicy::default() };
+    Builder::new(store.clone())
+        .clock(clock.clone())
+        .settings(EngineSettings { retention, ..EngineSettings::default() })
+        .agent(hosted("coder", programs.agent(None), Limits::default()))
+        .agent(hosted("asker", asking(), Limits::default()))
+        .start()
+        .await
+        .unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_goes_on_after_a_restart_when_its_completed_parent_is_no_longer_kept() {
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let clock = Arc::new(ManualClock::at(1_000_000));
+    let mut programs = Programs::new();
+    let engine = with_retention(&store, &clock, &programs).await;
+    let parent = send(&engine, &alice(), send_to("coder", at_once("build"))).await.unwrap().id;
+    let program = programs.next().await;
+    let child = send(&engine, &program, send_to("asker", text("ask which?"))).await.unwrap().id;
+    programs.end.send_replace("complete");
+    assert_eq!(ended(&engine, &parent).await.status.state, State::Completed);
+    clock.advance(Duration::from_secs(61));
+    assert_eq!(engine.sweep().await, 1);
+    engine.stop(LONG).await;
+
+    let engine = with_retention(&store, &clock, &programs).await;
+    // The clock of the test moves when nothing is left to be done.
+    tokio::time::sleep(LONG).await;
+    assert!(get(&engine, &alice(), &parent).await.is_err());
+    let child = get(&engine, &alice(), &child).await.unwrap();
+    assert_eq!(child.status.state, State::InputRequired, "{}", status(&child));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_waits_is_watched_also_if_the_store_cannot_be_read_after_the_start() {
+    let store = Arc::new(FaultyStore::new(MemoryStore::new()));
+    let clock = Arc::new(ManualClock::at(1_000_000));
+    let asking_program = |programs: &Programs| {
+        let sender = programs.sender.clone();
+        let mut end = programs.end.subscribe();
+        end.mark_unchanged();
+        ScriptedAgent::new(move |turn: Turn| {
+            let (sender, mut end) = (sender.clone(), end.clone());
+            async move {
+                let grant = turn.delegate(None);
+                let _ = sender.send(grant.caller().clone());
+                let _ = end.wait_for(|end| !end.is_empty()).await;
+                Ok::<_, AgentError>(Outcome::InputRequired(vec![Part::text("and now?")]))
+            }
+        })
+    };
+    let mut programs = Programs::new();
+    let start = async |programs: &Programs| {
+        let builder = Builder::new(store.clone()).clock(clock.clone());
+        let builder = builder.agent(hosted("coder", asking_program(programs), Limits::default()));
+        builder.agent(hosted("asker", asking(), Limits::default())).start().await.unwrap()
+    };
+    let engine = start(&programs).await;
+    let parent = send(&engine, &alice(), send_to("coder", at_once("build"))).await.unwrap().id;
+    let program = programs.next().await;
+    let child = send(&engine, &program, send_to("asker", text("ask which?"))).await.unwrap().id;
+    programs.end.send_replace("ask");
+    while get(&engine, &alice(), &parent).await.unwrap().status.state != State::InputRequired {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    engine.stop(LONG).await;
+    drop(engine);
+
+    let engine = start(&programs).await;
+    store.fail_loads(3);
+    tokio::time::sleep(LONG).await;
+    cancel(&engine, &alice(), &parent).await.unwrap();
+    let child = ended(&engine, &child).await;
+    assert_eq!(child.status.state, State::Canceled, "{}", status(&child));
+}
+
+#[tokio::test]
+async fn a_key_that_is_equal_to_that_of_another_task_shows_nothing_of_it() {
+    let mut programs = Programs::new();
+    let engine = usual(&programs).await;
+    let keyed = |key: &str| Send {
+        idempotency: Some(IdempotencyKey::parse(key).unwrap()),
+        ..send_to("reviewer", text("secret"))
+    };
+    let begin = |task: &str| Send {
+        on_unknown: OnUnknown::Create,
+        ..send_to("coder", to(&TaskId::parse(task).unwrap(), at_once("build")))
+    };
+    send(&engine, &alice(), begin("t/x")).await.unwrap();
+    let one = programs.next().await;
+    send(&engine, &alice(), begin("t")).await.unwrap();
+    let other = programs.next().await;
+    send(&engine, &one, keyed("y")).await.unwrap();
+    let joined = send(&engine, &other, keyed("x/y")).await;
+    assert!(matches!(joined, Err(Error::Invalid(_))), "{joined:?}");
 }
 
 #[tokio::test]
